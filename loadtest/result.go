@@ -1,0 +1,167 @@
+package loadtest
+
+import "time"
+
+// Schema names the shape of Result as JSON. Fields are added, never renamed.
+const Schema = "benchctl.run/1"
+
+// Verdict says what a run is worth.
+type Verdict string
+
+// The four verdicts.
+const (
+	// Passed: every threshold held and nothing cast doubt on the figures.
+	Passed Verdict = "passed"
+	// Failed: the figures are good, a threshold was missed.
+	Failed Verdict = "failed"
+	// Invalid: the figures can't be trusted (generator-limited, cluster or
+	// lab not as expected).
+	Invalid Verdict = "invalid"
+	// Interrupted: cut short; what was measured until then is kept.
+	Interrupted Verdict = "interrupted"
+)
+
+// Result is one run of one test as a machine reads it. Times are
+// milliseconds, sizes bytes, rates per second.
+type Result struct {
+	Schema     string                `json:"schema"`
+	Verdict    Verdict               `json:"verdict"`
+	Reasons    []string              `json:"reasons"`
+	Test       Settings              `json:"test"`
+	Started    time.Time             `json:"started"`
+	MeasuredS  float64               `json:"measured_s"`
+	Rate       Rate                  `json:"rate"`
+	Operations map[string]*Operation `json:"operations"`
+	Iterations *Operation            `json:"iterations"`
+	Steps      []Step                `json:"steps,omitempty"`
+	SUT        map[string]Usage      `json:"sut,omitempty"`
+	Scenario   string                `json:"scenario,omitempty"`
+	Repeat     int                   `json:"repeat,omitempty"`
+	StandIn    bool                  `json:"stand_in"`
+	Thresholds []ThresholdResult     `json:"thresholds"`
+	Engine     EngineUse             `json:"engine"`
+	// Extra figures for the text summary, whole run and steady window apart.
+	Checks   Checks                   `json:"checks"`
+	VUs      VUs                      `json:"vus"`
+	Samples  map[string]FailureSample `json:"failure_samples,omitempty"`
+	Sessions *SessionSetup            `json:"sessions,omitempty"`
+	Series   []Second                 `json:"series,omitempty"`
+}
+
+// Rate compares what was asked for with what happened, per second of the
+// measured window. Target is 0 in closed models.
+type Rate struct {
+	Target    float64 `json:"target"`
+	Started   float64 `json:"started"`
+	Completed float64 `json:"completed"`
+}
+
+// Operation holds the figures of one kind of request, or of iterations.
+// Latencies are those of successes only.
+type Operation struct {
+	Requests   int64            `json:"requests"`
+	Failures   int64            `json:"failures"`
+	Errors     map[string]int64 `json:"errors"`
+	BytesIn    int64            `json:"bytes_in"`
+	BytesOut   int64            `json:"bytes_out"`
+	ResponseMS Latency          `json:"response_ms"`
+	ServiceMS  Latency          `json:"service_ms"`
+	// PhasesMS has blocked, dns, connecting, tls_handshaking, sending,
+	// waiting, receiving.
+	PhasesMS map[string]Latency `json:"phases_ms,omitempty"`
+}
+
+// Latency is a distribution in milliseconds.
+type Latency struct {
+	Min  float64 `json:"min"`
+	Mean float64 `json:"mean"`
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P95  float64 `json:"p95"`
+	P99  float64 `json:"p99"`
+	P999 float64 `json:"p999"`
+	Max  float64 `json:"max"`
+}
+
+// Step is one step of a ladder, a capacity search or a connection ladder.
+type Step struct {
+	TargetRate  float64               `json:"target_rate,omitempty"`
+	VUs         int                   `json:"vus,omitempty"`
+	Connections int                   `json:"connections,omitempty"`
+	MeasuredS   float64               `json:"measured_s"`
+	Rate        Rate                  `json:"rate"`
+	Operations  map[string]*Operation `json:"operations"`
+	Iterations  *Operation            `json:"iterations"`
+	SUT         map[string]Usage      `json:"sut,omitempty"`
+	Sustained   bool                  `json:"sustained"`
+}
+
+// Usage is what one container of the target took during the measured window.
+type Usage struct {
+	CPUCores    MeanMax `json:"cpu_cores"`
+	MemoryBytes MeanMax `json:"memory_bytes"`
+}
+
+// MeanMax is the mean and the highest one-second value.
+type MeanMax struct {
+	Mean float64 `json:"mean"`
+	Max  float64 `json:"max"`
+}
+
+// ThresholdResult is one objective and how it came out.
+type ThresholdResult struct {
+	Expression string  `json:"expression"`
+	Value      float64 `json:"value"`
+	OK         bool    `json:"ok"`
+}
+
+// EngineUse is what the generator itself took.
+type EngineUse struct {
+	CPUSeconds  float64 `json:"cpu_s"`
+	MaxRSSBytes int64   `json:"max_rss_bytes"`
+	LatenessMS  Latency `json:"lateness_ms"`
+	Dropped     int64   `json:"dropped"`
+	Limited     bool    `json:"limited"`
+}
+
+// Checks counts semantic checks of answers.
+type Checks struct {
+	Passed int64 `json:"passed"`
+	Failed int64 `json:"failed"`
+}
+
+// VUs are the virtual users at work in the measured window.
+type VUs struct {
+	Min int `json:"min"`
+	Max int `json:"max"`
+}
+
+// FailureSample is the first answer of a class of failures, shortened and
+// without secrets.
+type FailureSample struct {
+	Operation string `json:"operation"`
+	Status    int    `json:"status,omitempty"`
+	Text      string `json:"text"`
+}
+
+// SessionSetup is what opening sessions before a test took; counted apart.
+type SessionSetup struct {
+	Wanted   int     `json:"wanted"`
+	Opened   int     `json:"opened"`
+	Failures int     `json:"failures"`
+	Reopened int     `json:"reopened"`
+	Seconds  float64 `json:"seconds"`
+}
+
+// Second is one second of the series, from the start of the load.
+type Second struct {
+	T         float64 `json:"t"`
+	Phase     string  `json:"phase"` // warm-up, ramp-up, steady, ramp-down
+	Started   int64   `json:"started"`
+	Completed int64   `json:"completed"`
+	Failed    int64   `json:"failed"`
+	VUs       int     `json:"vus"`
+	P50       float64 `json:"p50_ms"`
+	P95       float64 `json:"p95_ms"`
+	P99       float64 `json:"p99_ms"`
+}

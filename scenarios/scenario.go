@@ -1,0 +1,197 @@
+// Package scenarios knows what to build and measure: it reads scenario files
+// (HCL), resolves extends, variables and functions, and gives one validated
+// Scenario. Built-in scenarios and realm templates are embedded. It connects
+// to nothing and knows no container engine.
+package scenarios
+
+import (
+	"time"
+
+	"github.com/benchctl/benchctl/inventory/secret"
+)
+
+// Scenario is what to build and measure, after extends, variables and
+// defaults: every field that a component needs is set.
+type Scenario struct {
+	Name        string
+	Description string
+	Extends     string
+	// Generation is how the identity server is started and probed: "quarkus".
+	Generation string
+	Keycloak   Keycloak
+	Database   Database
+	Proxy      *Proxy
+	LDAP       *LDAP
+	Containers []Container
+	Network    Network
+	Dataset    Dataset
+	Tests      []Test
+	// Overrides are the command line's changes ("-cpus auto", "-scale 0.05"),
+	// said in every report.
+	Overrides []string
+	// Source is where the scenario was declared: FILE:LINE or "built in".
+	Source string
+}
+
+// Resources are the limits of one container.
+type Resources struct {
+	// CPUs is a cpuset ("1,5", "2-5") or "auto" or "" (no pinning).
+	CPUs string
+	// CPULimit is a quota in cores; 0 for none.
+	CPULimit float64
+	// Memory is the limit in bytes; 0 for none.
+	Memory int64
+	// Where the attribute stands, for diagnostics: FILE:LINE:COL.
+	CPUsSource string
+}
+
+// Keycloak is the identity server.
+type Keycloak struct {
+	Image string
+	// Nodes is 1 or 2.
+	Nodes int
+	// Resources of each node; NodeCPUs overrides the cpuset of node i.
+	Resources
+	NodeCPUs []string
+	// Heap is passed as JAVA_OPTS_KC_HEAP; empty for the image's own rule.
+	Heap     string
+	Features []string
+	LogLevel string
+	// Env are further settings of the container, by name.
+	Env map[string]string
+	// SecretEnv are those that must not be shown.
+	SecretEnv     map[string]secret.String
+	AdminUser     string
+	AdminPassword secret.String
+	// RelativePath is the prefix of all URLs, "/auth" by default.
+	RelativePath string
+	// StartTimeout bounds the wait for readiness.
+	StartTimeout time.Duration
+}
+
+// Database kinds.
+const (
+	PostgreSQL = "postgresql"
+	MariaDB    = "mariadb"
+)
+
+// Database is where Keycloak keeps its data.
+type Database struct {
+	// Kind is "postgresql" or "mariadb".
+	Kind  string
+	Image string
+	Resources
+	Name     string
+	User     string
+	Password secret.String
+	// Settings are server settings, name to value (max_connections = "200").
+	Settings map[string]string
+	// Port published on the target's loopback for inspection; 0 for none.
+	Port int
+}
+
+// Proxy is Traefik in front of the nodes.
+type Proxy struct {
+	Image string
+	Resources
+	// Port published on the target.
+	Port      int
+	Sticky    bool
+	AccessLog bool
+}
+
+// LDAP is OpenLDAP with generated users.
+type LDAP struct {
+	Image string
+	Resources
+	Organisation  string
+	Domain        string
+	AdminPassword secret.String
+	Users         int
+}
+
+// Container is an extra container of the lab.
+type Container struct {
+	Name  string
+	Image string
+	Resources
+	Command []string
+	Env     map[string]string
+	// Ports are published, host to container.
+	Ports map[int]int
+}
+
+// Network is the Podman network of the lab.
+type Network struct {
+	// Name of the network, "benchctl" by default.
+	Name string
+	// Mode is "bridge".
+	Mode string
+}
+
+// Dataset says what the identity server is filled with.
+type Dataset struct {
+	// Template is "baseline" or the path of a realm JSON.
+	Template string
+	// Size is S, M or L, or "" when counts were given.
+	Size string
+	// Realms; Clients and Users are per realm.
+	Realms, Clients, Users int
+	// Hash is the hash policy, in Keycloak's own syntax
+	// ("hashAlgorithm(argon2)"); empty for the server's default.
+	Hash            string
+	UniquePasswords bool
+	// Seed makes names, passwords and secrets; 1 by default.
+	Seed int64
+}
+
+// Reset levels.
+const (
+	ResetNone     = "none"
+	ResetRestart  = "restart"
+	ResetRestore  = "restore"
+	ResetRecreate = "recreate"
+)
+
+// Test is a flow or a mix under a load model with thresholds.
+type Test struct {
+	Name string
+	Flow string
+	// Mix is flow to weight, instead of Flow.
+	Mix map[string]float64
+	// WarmUp is not measured.
+	WarmUp     time.Duration
+	Reset      string
+	Thresholds []string
+	Load       Load
+	// Sessions opened before the test by flows that need them.
+	Sessions   int
+	ReuseUsers bool
+	// Offline asks for offline tokens (scope offline_access).
+	Offline bool
+	PKCE    bool
+	// Connections is "keep" (per virtual user) or "iteration" (new ones for
+	// each iteration; the login of the published series).
+	Connections string
+	Timeout     time.Duration
+	// Password, when set, is sent instead of the users' own.
+	Password secret.String
+	Source   string
+}
+
+// Load is the load model of a test.
+type Load struct {
+	// Kind is closed, rate, ladder, capacity or connections.
+	Kind string
+	// VUs, RampUp, Hold, RampDown belong to closed.
+	VUs                    int
+	RampUp, Hold, RampDown time.Duration
+	// Rate (per second), Duration, Connections belong to rate.
+	Rate        float64
+	Duration    time.Duration
+	Connections int
+	// Steps and CoolDown belong to ladder and connections.
+	Steps    []float64
+	CoolDown time.Duration
+	Requests int
+}
