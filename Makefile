@@ -1,0 +1,73 @@
+# benchctl. The targets that people use:
+#
+#   make demo      build a lab on this machine, run a campaign on it, report, tear down
+#   make test      everything: static checks, unit tests, the real lab
+#   make check     the fast loop: format, vet, staticcheck, unit tests and testscripts
+#   make build     bin/benchctl
+#   make lab       leave the lab host up for tests; make lab-down undoes it
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+
+# Podman's bindings need these tags to build without the storage libraries.
+TAGS        := remote,containers_image_openpgp,exclude_graphdriver_btrfs
+VERSION     := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS     := -X main.version=$(VERSION)
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+LABHOST     := bin/labhost
+LAB_DIR     ?= /run/benchctl-lab
+export GOFLAGS := -buildvcs=false -tags=$(TAGS)
+
+.PHONY: build check test demo lab lab-down lab-status fmt vet staticcheck unit race lab-tests bench clean
+
+build:
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/benchctl ./cmd/benchctl
+
+$(LABHOST): FORCE
+	@go build -o $@ ./provision/testlab/labhost
+FORCE:
+
+lab: $(LABHOST)
+	$(LABHOST) up
+
+lab-down: $(LABHOST)
+	$(LABHOST) down
+
+lab-status: $(LABHOST)
+	$(LABHOST) status
+
+demo: $(LABHOST)
+	@provision/testlab/demo.sh
+
+check: fmt vet staticcheck unit
+
+fmt:
+	@bad=$$(gofmt -l cmd provision scenarios inventory loadtest); if [ -n "$$bad" ]; then echo "not gofmt-clean:" $$bad; exit 1; fi
+
+vet:
+	go vet ./...
+	go vet -tags=$(TAGS),lab ./...
+
+bin/staticcheck:
+	GOFLAGS= GOBIN=$(CURDIR)/bin go install $(STATICCHECK)
+
+staticcheck: bin/staticcheck
+	bin/staticcheck -tags=$(TAGS),lab ./...
+
+unit:
+	go test ./...
+
+race:
+	CGO_ENABLED=1 go test -race ./...
+
+# One lab, one package after the other: a target holds one lab.
+lab-tests: build $(LABHOST)
+	$(LABHOST) up
+	go test -tags=$(TAGS),lab -count=1 -p 1 -timeout 40m -run 'Lab' ./provision/... ./loadtest/... ./cmd/...
+
+test: $(LABHOST)
+	@provision/testlab/everything.sh
+
+clean:
+	rm -rf bin dist
