@@ -49,3 +49,17 @@ func (s String) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) 
 
 // MarshalText writes the redacted form.
 func (s String) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalJSON reads what MarshalJSON wrote: an empty or redacted text gives
+// the unset value, any other text is kept as a secret.
+func (s *String) UnmarshalJSON(b []byte) error {
+	var text string
+	if err := json.Unmarshal(b, &text); err != nil {
+		return err
+	}
+	if text == Redacted {
+		text = ""
+	}
+	*s = New(text)
+	return nil
+}

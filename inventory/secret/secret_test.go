@@ -33,3 +33,20 @@ func TestNoVerbShowsTheText(t *testing.T) {
 		t.Error("Reveal or IsSet is wrong")
 	}
 }
+
+func TestReadBack(t *testing.T) {
+	for name, c := range map[string]struct{ in, want string }{
+		"redacted":    {`"(sensitive)"`, ""},
+		"not set":     {`""`, ""},
+		"plain value": {`"pw"`, "pw"},
+	} {
+		var s secret.String
+		if err := json.Unmarshal([]byte(c.in), &s); err != nil || s.Reveal() != c.want {
+			t.Errorf("%s: got %q, %v", name, s.Reveal(), err)
+		}
+	}
+	var s secret.String
+	if err := json.Unmarshal([]byte("7"), &s); err == nil {
+		t.Error("a number was taken as a secret")
+	}
+}
