@@ -1,0 +1,300 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/benchctl/benchctl/loadtest"
+)
+
+// K6 writes the text summary of one run: the trend lines of k6 under k6's
+// names and in its units, then what k6 does not know. All figures are of the
+// measured window, warm-up and ramps left out.
+func K6(w io.Writer, r *loadtest.Result, o Options) error {
+	s := style(o.Color)
+	var out []string
+	out = append(out, heading(r, s, o.Width)...)
+	out = append(out, "")
+	out = append(out, metricLines(r, s, o.Width)...)
+	for _, section := range [][]string{
+		stepLines(r, s), errorLines(r, s, o.Width), thresholdLines(r, s), containerLines(r.SUT, s), engineLines(r, s, o.Width),
+	} {
+		if len(section) > 0 {
+			out = append(out, "")
+			out = append(out, section...)
+		}
+	}
+	out = append(out, "")
+	out = append(out, verdictLines(r, s, o.Width)...)
+	_, err := io.WriteString(w, strings.Join(out, "\n")+"\n")
+	return err
+}
+
+// indent is k6's left margin.
+const indent = "     "
+
+// heading says which run this is and how its latencies are to be read.
+func heading(r *loadtest.Result, s style, columns int) []string {
+	title := s.bold(oneLine(r.Test.Name))
+	if r.Repeat > 0 {
+		title += fmt.Sprintf(" (repeat %d)", r.Repeat)
+	}
+	if r.Scenario != "" {
+		title += "  scenario " + oneLine(r.Scenario)
+	}
+	what := "flow " + r.Test.Flow
+	if len(r.Test.Mix) > 0 {
+		what = "mix " + mixText(r.Test.Mix)
+	}
+	lines := []string{
+		title,
+		wrap(indent+what+" against "+oneLine(r.Test.URL), columns, indent),
+		wrap(indent+ModelStatement(r.Test.Load), columns, indent),
+		wrap(indent+windowText(r), columns, indent),
+	}
+	if r.StandIn {
+		lines = append(lines, indent+"on stand-in images, not the official ones")
+	}
+	return lines
+}
+
+func mixText(mix map[string]float64) string {
+	parts := make([]string, 0, len(mix))
+	for _, flow := range slices.Sorted(maps.Keys(mix)) {
+		parts = append(parts, fmt.Sprintf("%s %s", flow, number(mix[flow])))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ModelStatement says how hard the load was and from where its latencies
+// count, which depends on the model.
+func ModelStatement(l loadtest.Load) string {
+	switch l.Kind {
+	case loadtest.ConstRate:
+		return fmt.Sprintf("open model, %s/s for %s: latency counts from the intended start", number(l.Rate), spanText(l.Duration.Duration()))
+	case loadtest.Ladder:
+		return fmt.Sprintf("open model, a ladder of %s: latency counts from the intended start", plural(len(l.Steps), "step", "steps"))
+	case loadtest.Capacity:
+		return "open model, search for the highest sustained rate: latency counts from the intended start"
+	case loadtest.Connections:
+		return fmt.Sprintf("closed model, a ladder of connections in %s: latency counts from sending", plural(len(l.Steps), "step", "steps"))
+	}
+	return fmt.Sprintf("closed model, %s: latency counts from sending", plural(l.VUs, "virtual user", "virtual users"))
+}
+
+// Open tells whether a load model has intended starts.
+func Open(l loadtest.Load) bool {
+	return l.Kind == loadtest.ConstRate || l.Kind == loadtest.Ladder || l.Kind == loadtest.Capacity
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// windowText says what was measured and what was left out.
+func windowText(r *loadtest.Result) string {
+	text := "measured " + spanText(seconds(r.MeasuredS))
+	var without []string
+	if r.Test.WarmUp > 0 {
+		without = append(without, spanText(r.Test.WarmUp.Duration())+" of warm-up")
+	}
+	if ramp := r.Test.Load.RampUp + r.Test.Load.RampDown; ramp > 0 {
+		without = append(without, spanText(ramp.Duration())+" of ramps")
+	}
+	if len(without) > 0 {
+		text += " without " + strings.Join(without, " and ")
+	}
+	if !r.Started.IsZero() {
+		text += ", started " + r.Started.UTC().Format("2006-01-02 15:04:05") + " UTC"
+	}
+	return text
+}
+
+// metric is one line of the k6 block.
+type metric struct {
+	name   string
+	nested bool
+	mark   string
+	cells  []string
+	trend  bool
+}
+
+// phaseMetrics are k6's http_req_* trends and the phase that each shows.
+var phaseMetrics = []struct{ name, phase string }{
+	{"http_req_blocked", "blocked"},
+	{"http_req_connecting", "connecting"},
+	{"http_req_duration", "duration"},
+	{"http_req_receiving", "receiving"},
+	{"http_req_sending", "sending"},
+	{"http_req_tls_handshaking", "tls_handshaking"},
+	{"http_req_waiting", "waiting"},
+}
+
+// metricLines are k6's lines in k6's order, and the operations after them.
+func metricLines(r *loadtest.Result, s style, columns int) []string {
+	http := allRequests(r)
+	it := r.Iterations
+	perSecond := func(n int64) float64 {
+		if r.MeasuredS <= 0 {
+			return 0
+		}
+		return float64(n) / r.MeasuredS
+	}
+	passed, failed := r.Checks.Passed, r.Checks.Failed
+	verdict := ""
+	if passed+failed > 0 {
+		verdict = s.mark(failed == 0)
+	}
+	metrics := []metric{
+		{name: "checks", mark: verdict, cells: []string{percentText(passed, passed+failed), fmt.Sprintf("✓ %d", passed), fmt.Sprintf("✗ %d", failed)}},
+		{name: "data_received", cells: []string{bytesText(float64(http.BytesIn)), bytesText(perSecond(http.BytesIn)) + "/s"}},
+		{name: "data_sent", cells: []string{bytesText(float64(http.BytesOut)), bytesText(perSecond(http.BytesOut)) + "/s"}},
+	}
+	for _, m := range phaseMetrics {
+		if phase, ok := http.PhasesMS[m.phase]; ok {
+			metrics = append(metrics, trend(m.name, phase))
+		}
+	}
+	metrics = append(metrics,
+		metric{name: "http_reqs", cells: []string{number(float64(http.Requests)), rateText(perSecond(http.Requests))}},
+		trend("iteration_duration", it.ServiceMS),
+		metric{name: "iterations", cells: []string{number(float64(it.Requests)), rateText(perSecond(it.Requests))}},
+		metric{name: "vus", cells: []string{number(float64(r.VUs.Max)), fmt.Sprintf("min=%d", r.VUs.Min), fmt.Sprintf("max=%d", r.VUs.Max)}},
+		metric{name: "vus_max", cells: vusMax(r)},
+	)
+	metrics = append(metrics, operationMetrics(r)...)
+	return layOut(metrics, columns)
+}
+
+func vusMax(r *loadtest.Result) []string {
+	most := max(r.Test.Load.VUs, r.VUs.Max)
+	return []string{number(float64(most)), fmt.Sprintf("min=%d", most), fmt.Sprintf("max=%d", most)}
+}
+
+// operationMetrics show each operation with both its times where the load
+// model tells them apart.
+func operationMetrics(r *loadtest.Result) []metric {
+	var out []metric
+	add := func(name string, op *loadtest.Operation) {
+		out = append(out, metric{name: oneLine(name), cells: []string{
+			number(float64(op.Requests)), fmt.Sprintf("✗ %d", op.Failures),
+		}})
+		response := trend("{ response }", op.ResponseMS)
+		response.nested = true
+		out = append(out, response)
+		if Open(r.Test.Load) {
+			service := trend("{ service }", op.ServiceMS)
+			service.nested = true
+			out = append(out, service)
+		}
+	}
+	for _, name := range operationNames(r.Operations) {
+		add(name, r.Operations[name])
+	}
+	if Open(r.Test.Load) && len(r.Operations) > 1 {
+		add("iteration", r.Iterations)
+	}
+	return out
+}
+
+// loginOrder is the order in which a login makes its requests; other
+// operations follow by name.
+var loginOrder = []string{"auth", "authenticate", "token"}
+
+func operationNames(ops map[string]*loadtest.Operation) []string {
+	names := slices.Sorted(maps.Keys(ops))
+	rank := func(name string) int {
+		if i := slices.Index(loginOrder, name); i >= 0 {
+			return i
+		}
+		return len(loginOrder)
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return rank(a) - rank(b) })
+	return names
+}
+
+// allRequests takes the operations as one, for the lines that k6 gives over
+// all requests. Percentiles can't be added, so phases over several operations
+// are only there if the run has them.
+func allRequests(r *loadtest.Result) loadtest.Operation {
+	var all loadtest.Operation
+	for _, op := range r.Operations {
+		all.Requests += op.Requests
+		all.Failures += op.Failures
+		all.BytesIn += op.BytesIn
+		all.BytesOut += op.BytesOut
+		if len(r.Operations) == 1 {
+			all.PhasesMS = op.PhasesMS
+		}
+	}
+	return all
+}
+
+// trend is a line of avg … p(99.9).
+func trend(name string, l loadtest.Latency) metric {
+	m := metric{name: name, trend: true}
+	for _, f := range []struct {
+		label string
+		ms    float64
+	}{
+		{"avg", l.Mean}, {"min", l.Min}, {"med", l.P50}, {"max", l.Max},
+		{"p(90)", l.P90}, {"p(95)", l.P95}, {"p(99)", l.P99}, {"p(99.9)", l.P999},
+	} {
+		m.cells = append(m.cells, f.label+"="+durationText(f.ms))
+	}
+	return m
+}
+
+// layOut sets the lines as k6 does: names filled up with dots, cells in
+// columns. Where the columns don't fit, cells go on below the first one.
+func layOut(metrics []metric, columns int) []string {
+	nameWidth := 0
+	var trendWidths, valueWidths [8]int
+	for _, m := range metrics {
+		nameWidth = max(nameWidth, width(m.name)+nesting(m))
+		widths := &valueWidths
+		if m.trend {
+			widths = &trendWidths
+		}
+		for i, cell := range m.cells {
+			widths[i] = max(widths[i], width(cell))
+		}
+	}
+	nameWidth += 3
+	var out []string
+	for _, m := range metrics {
+		head := indent
+		if m.mark != "" {
+			head = "   " + m.mark + " "
+		}
+		head += strings.Repeat(" ", nesting(m)) + m.name + strings.Repeat(".", nameWidth-nesting(m)-width(m.name)) + ": "
+		widths := valueWidths
+		if m.trend {
+			widths = trendWidths
+		}
+		line, used := head, width(head)
+		for i, cell := range m.cells {
+			if columns > 0 && i > 0 && used+width(cell) > columns {
+				out = append(out, strings.TrimRight(line, " "))
+				line, used = strings.Repeat(" ", width(head)), width(head)
+			}
+			line += padRight(cell, widths[i]+1)
+			used += widths[i] + 1
+		}
+		out = append(out, strings.TrimRight(line, " "))
+	}
+	return out
+}
+
+func nesting(m metric) int {
+	if m.nested {
+		return 2
+	}
+	return 0
+}

@@ -1,0 +1,182 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/benchctl/benchctl/loadtest"
+)
+
+// stepLines is the table of a ladder, a capacity search or a connection ladder.
+func stepLines(r *loadtest.Result, s style) []string {
+	if len(r.Steps) == 0 {
+		return nil
+	}
+	t := table{head: []string{"step", "started/s", "done/s", "errors", "p50", "p95", "p99", "sustained"}}
+	for _, step := range r.Steps {
+		it := step.Iterations
+		t.add(stepName(step), shortRate(step.Rate.Started), shortRate(step.Rate.Completed), percentText(it.Failures, it.Requests),
+			shortDuration(it.ResponseMS.P50), shortDuration(it.ResponseMS.P95), shortDuration(it.ResponseMS.P99), s.mark(step.Sustained))
+	}
+	return indentAll(t.lines(s))
+}
+
+func stepName(step loadtest.Step) string {
+	switch {
+	case step.TargetRate > 0:
+		return number(step.TargetRate) + "/s"
+	case step.Connections > 0:
+		return plural(step.Connections, "connection", "connections")
+	}
+	return plural(step.VUs, "virtual user", "virtual users")
+}
+
+// errorCounts sums the operations' failures by class.
+func errorCounts(r *loadtest.Result) map[string]int64 {
+	sum := map[string]int64{}
+	for _, op := range r.Operations {
+		for class, n := range op.Errors {
+			sum[class] += n
+		}
+	}
+	return sum
+}
+
+// errorLines count failures by class, the most frequent first, each with the
+// first answer that was seen.
+func errorLines(r *loadtest.Result, s style, columns int) []string {
+	counts := errorCounts(r)
+	if len(counts) == 0 {
+		return nil
+	}
+	classes := slices.Sorted(maps.Keys(counts))
+	slices.SortStableFunc(classes, func(a, b string) int { return compareInt(counts[b], counts[a]) })
+	lines := []string{indent + fmt.Sprintf("errors: %s of %s iterations failed (%s); latencies above are those of successes",
+		count(r.Iterations.Failures), count(r.Iterations.Requests), percentText(r.Iterations.Failures, r.Iterations.Requests))}
+	for _, class := range classes {
+		line := indent + "  " + s.red(padRight(class, 14)) + padLeft(count(counts[class]), 8)
+		if sample, ok := r.Samples[class]; ok {
+			line += "  " + sampleText(sample)
+		}
+		lines = append(lines, line)
+	}
+	for i, line := range lines {
+		if columns > 0 && width(line) > columns && !bool(s) {
+			lines[i] = shorten(line, columns)
+		}
+	}
+	return lines
+}
+
+func sampleText(f loadtest.FailureSample) string {
+	text := oneLine(f.Operation)
+	if f.Status > 0 {
+		text += fmt.Sprintf(" %d", f.Status)
+	}
+	return text + ": " + shorten(oneLine(f.Text), 200)
+}
+
+func compareInt(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// thresholdLines show each objective with the value that was measured.
+func thresholdLines(r *loadtest.Result, s style) []string {
+	if len(r.Thresholds) == 0 {
+		return nil
+	}
+	longest := 0
+	for _, t := range r.Thresholds {
+		longest = max(longest, width(oneLine(t.Expression)))
+	}
+	lines := []string{indent + "thresholds"}
+	for _, t := range r.Thresholds {
+		lines = append(lines, fmt.Sprintf("%s  %s %s  %s", indent, s.mark(t.OK), padRight(oneLine(t.Expression), longest), ThresholdValue(t)))
+	}
+	return lines
+}
+
+// ThresholdValue writes what was measured in the unit of the objective.
+func ThresholdValue(t loadtest.ThresholdResult) string {
+	expression := t.Expression
+	if _, after, ok := strings.Cut(expression, ":"); ok {
+		expression = after
+	}
+	figure := strings.TrimSpace(expression)
+	if i := strings.IndexAny(figure, " <>=!"); i >= 0 {
+		figure = figure[:i]
+	}
+	switch {
+	case strings.HasSuffix(strings.TrimSpace(t.Expression), "%"):
+		return percent(t.Value)
+	case figure == "rate":
+		return shortRate(t.Value) + "/s"
+	case figure == "errors":
+		return number(t.Value)
+	}
+	return durationText(t.Value)
+}
+
+// containerLines is the table of what the containers took.
+func containerLines(usage map[string]loadtest.Usage, s style) []string {
+	if len(usage) == 0 {
+		return nil
+	}
+	t := table{head: []string{"container", "CPU cores: mean", "max", "memory: mean", "max"}}
+	for _, name := range slices.Sorted(maps.Keys(usage)) {
+		u := usage[name]
+		t.add(oneLine(name), cores(u.CPUCores.Mean), cores(u.CPUCores.Max), bytesText(u.MemoryBytes.Mean), bytesText(u.MemoryBytes.Max))
+	}
+	return indentAll(t.lines(s))
+}
+
+func cores(v float64) string { return fmt.Sprintf("%.2f", v) }
+
+// engineLines say what the generator took and whether it kept up.
+func engineLines(r *loadtest.Result, s style, columns int) []string {
+	e := r.Engine
+	text := fmt.Sprintf("generator: %s s of CPU, %s of memory", cut(e.CPUSeconds), bytesText(float64(e.MaxRSSBytes)))
+	if Open(r.Test.Load) {
+		text += fmt.Sprintf(", starts late by p50 %s, p99 %s, max %s, %s dropped",
+			durationText(e.LatenessMS.P50), durationText(e.LatenessMS.P99), durationText(e.LatenessMS.Max), count(e.Dropped))
+	}
+	if e.Limited {
+		text += "; " + s.red("it was the limit, not the server")
+	}
+	lines := []string{wrap(indent+text, columns, indent+"  ")}
+	if p := r.Sessions; p != nil {
+		text := fmt.Sprintf("sessions: %s of %s opened before the test in %s", count(int64(p.Opened)), count(int64(p.Wanted)), spanText(seconds(p.Seconds)))
+		if p.Failures > 0 {
+			text += fmt.Sprintf(", %s failed", count(int64(p.Failures)))
+		}
+		if p.Reopened > 0 {
+			text += fmt.Sprintf(", %s opened again", count(int64(p.Reopened)))
+		}
+		lines = append(lines, wrap(indent+text, columns, indent+"  "))
+	}
+	return lines
+}
+
+// verdictLines end the report.
+func verdictLines(r *loadtest.Result, s style, columns int) []string {
+	lines := []string{indent + "verdict: " + s.verdict(r.Verdict)}
+	for _, reason := range r.Reasons {
+		lines = append(lines, wrap(indent+"  "+oneLine(reason), columns, indent+"    "))
+	}
+	return lines
+}
+
+func indentAll(lines []string) []string {
+	for i := range lines {
+		lines[i] = indent + lines[i]
+	}
+	return lines
+}
