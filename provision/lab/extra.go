@@ -1,0 +1,25 @@
+package lab
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/benchctl/benchctl/provision/engine"
+	"github.com/benchctl/benchctl/provision/reconcile"
+	"github.com/benchctl/benchctl/scenarios"
+)
+
+// extra is a container that the scenario brings along. That it runs is all
+// that can be known of it; nothing waits for it.
+func (b building) extra(c scenarios.Container) reconcile.Component {
+	spec := b.spec(c.Name, c.Image, c.Resources)
+	spec.Command = c.Command
+	spec.Env = maps.Clone(c.Env)
+	for _, host := range slices.Sorted(maps.Keys(c.Ports)) {
+		spec.Ports = append(spec.Ports, engine.Port{HostPort: host, ContainerPort: c.Ports[host], Protocol: "tcp"})
+	}
+	return reconcile.Component{
+		Name: c.Name, Kind: reconcile.KindExtra, Spec: spec,
+		Ready: reconcile.Probe{Timeout: extraTimeout},
+	}
+}
