@@ -12,6 +12,8 @@ import (
 type Inventory struct {
 	Targets   []Target
 	Injectors []Injector
+	// files that were read, for messages.
+	files []string
 }
 
 // Connection kinds of a target.
@@ -62,6 +64,8 @@ type Target struct {
 	// File and Line say where the target was declared ("" for a built-in one).
 	File string
 	Line int
+	// unset says which environment variables its attributes lack.
+	unset error
 }
 
 // Registry is the login for one image registry.
@@ -83,4 +87,5 @@ type Injector struct {
 	Jump         []string
 	File         string
 	Line         int
+	unset        error
 }
