@@ -86,6 +86,14 @@ type Facts struct {
 	UID         int
 	SELinux     string // enforcing, permissive, disabled, absent
 	Cgroup      string // v1, v2, hybrid
+	// CgroupControllers are those that the user's containers could be limited
+	// by (cpu, cpuset, memory …).
+	CgroupControllers []string
+	// Init is the name of process 1 ("systemd").
+	Init string
+	// NoFile is the hard limit of open files of the user's session; 0 for
+	// unlimited.
+	NoFile uint64
 	// PodmanVersion is what the command line tool says; "" if there is none.
 	PodmanVersion string
 	// DiskFree is in bytes, of the file system that holds data_dir.
