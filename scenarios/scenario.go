@@ -7,6 +7,7 @@ package scenarios
 import (
 	"time"
 
+	"github.com/benchctl/benchctl/inventory/hclfile"
 	"github.com/benchctl/benchctl/inventory/secret"
 )
 
@@ -31,6 +32,8 @@ type Scenario struct {
 	Overrides []string
 	// Source is where the scenario was declared: FILE:LINE or "built in".
 	Source string
+	// Warnings are what is unwise about it though not wrong.
+	Warnings []hclfile.Diagnostic `json:"-"`
 }
 
 // Resources are the limits of one container.
@@ -41,7 +44,8 @@ type Resources struct {
 	CPULimit float64
 	// Memory is the limit in bytes; 0 for none.
 	Memory int64
-	// Where the attribute stands, for diagnostics: FILE:LINE:COL.
+	// CPUsSource is where the cpuset stands, for diagnostics: FILE:LINE:COL,
+	// the name of a built-in scenario, or the flag that set it.
 	CPUsSource string
 }
 
@@ -53,6 +57,8 @@ type Keycloak struct {
 	// Resources of each node; NodeCPUs overrides the cpuset of node i.
 	Resources
 	NodeCPUs []string
+	// NodeCPUsSource is where NodeCPUs stand, as CPUsSource does.
+	NodeCPUsSource string
 	// Heap is passed as JAVA_OPTS_KC_HEAP; empty for the image's own rule.
 	Heap     string
 	Features []string
@@ -63,7 +69,8 @@ type Keycloak struct {
 	SecretEnv     map[string]secret.String
 	AdminUser     string
 	AdminPassword secret.String
-	// RelativePath is the prefix of all URLs, "/auth" by default.
+	// RelativePath is the prefix of all URLs: "/auth" by default, "/" for
+	// none; it never ends in a slash otherwise.
 	RelativePath string
 	// StartTimeout bounds the wait for readiness.
 	StartTimeout time.Duration
@@ -117,6 +124,8 @@ type Container struct {
 	Resources
 	Command []string
 	Env     map[string]string
+	// SecretEnv are those that must not be shown.
+	SecretEnv map[string]secret.String
 	// Ports are published, host to container.
 	Ports map[int]int
 }
@@ -163,7 +172,7 @@ type Test struct {
 	WarmUp     time.Duration
 	Reset      string
 	Thresholds []string
-	Load       Load
+	Load       LoadModel
 	// Sessions opened before the test by flows that need them.
 	Sessions   int
 	ReuseUsers bool
@@ -179,8 +188,8 @@ type Test struct {
 	Source   string
 }
 
-// Load is the load model of a test.
-type Load struct {
+// LoadModel is how hard a test drives its flows, and for how long.
+type LoadModel struct {
 	// Kind is closed, rate, ladder, capacity or connections.
 	Kind string
 	// VUs, RampUp, Hold, RampDown belong to closed.

@@ -48,6 +48,10 @@ func Faultf(hint, format string, args ...any) *Fault {
 // name of the attribute, with the text quoted by %q.
 type Check func(text string) *Fault
 
+// Path resolves a path that the value names: ~ is the home folder, a relative
+// path is relative to the file.
+func (v Value) Path(path string) string { return v.scope.Path(v.File, path) }
+
 // OneOf is a Check that a text is one of some; what names them in plural.
 func OneOf(what string, known []string) Check {
 	return func(text string) *Fault {
@@ -180,11 +184,11 @@ func Text[T any](name string, field func(*T) *string, checks ...Check) Attr[T] {
 }
 
 // Parsed is a text that is read into something else; parse gives a Fault for
-// what it cannot read. at is where the value stands.
-func Parsed[T any](name string, parse func(dst *T, text string, at Place) *Fault) Attr[T] {
+// what it cannot read.
+func Parsed[T any](name string, parse func(dst *T, text string, v Value) *Fault) Attr[T] {
 	return Attr[T]{Name: name, set: func(dst *T, v Value, report *Report) {
 		if text, ok := v.text(report, nil); ok {
-			if f := parse(dst, text, v.Place); f != nil {
+			if f := parse(dst, text, v); f != nil {
 				v.fault(f, text, report)
 			}
 		}
@@ -195,7 +199,7 @@ func Parsed[T any](name string, parse func(dst *T, text string, at Place) *Fault
 func PathText[T any](name string, field func(*T) *string, checks ...Check) Attr[T] {
 	return Attr[T]{Name: name, set: func(dst *T, v Value, report *Report) {
 		if text, ok := v.text(report, checks); ok {
-			*field(dst) = v.scope.Path(v.File, text)
+			*field(dst) = v.Path(text)
 		}
 	}}
 }
@@ -316,7 +320,7 @@ func Floats[T any](name string, low, high float64, field func(*T) *[]float64) At
 // Duration is a text such as "30s", "10m" or "1h30m", from low to high.
 func Duration[T any](name string, low, high time.Duration, field func(*T) *time.Duration) Attr[T] {
 	const hint = `A duration has a unit: "30s", "10m", "1h30m", "500ms".`
-	return Parsed(name, func(dst *T, text string, _ Place) *Fault {
+	return Parsed(name, func(dst *T, text string, _ Value) *Fault {
 		d, err := time.ParseDuration(text)
 		switch {
 		case err != nil:
@@ -362,7 +366,7 @@ func ParseSize(text string) (bytes int64, ok bool) {
 
 // Size is a size in bytes, at least low unless it is 0.
 func Size[T any](name string, low int64, field func(*T) *int64) Attr[T] {
-	return Parsed(name, func(dst *T, text string, _ Place) *Fault {
+	return Parsed(name, func(dst *T, text string, _ Value) *Fault {
 		n, ok := ParseSize(text)
 		switch {
 		case !ok:

@@ -42,20 +42,20 @@ func (v Value) texts(report *Report, checks []Check) ([]string, bool) {
 
 // Texts is a list of texts; one text alone is a list of one.
 func Texts[T any](name string, field func(*T) *[]string, checks ...Check) Attr[T] {
-	return ParsedTexts(name, func(dst *T, list []string, _ Place) *Fault {
+	return ParsedTexts(name, func(dst *T, list []string, _ Value) *Fault {
 		*field(dst) = list
 		return nil
 	}, checks...)
 }
 
 // ParsedTexts is a list of texts that is read into something else.
-func ParsedTexts[T any](name string, parse func(dst *T, list []string, at Place) *Fault, checks ...Check) Attr[T] {
+func ParsedTexts[T any](name string, parse func(dst *T, list []string, v Value) *Fault, checks ...Check) Attr[T] {
 	return Attr[T]{Name: name, set: func(dst *T, v Value, report *Report) {
 		list, ok := v.texts(report, checks)
 		if !ok {
 			return
 		}
-		if f := parse(dst, list, v.Place); f != nil {
+		if f := parse(dst, list, v); f != nil {
 			v.fault(f, "", report)
 		}
 	}}
@@ -66,7 +66,7 @@ func PathTexts[T any](name string, field func(*T) *[]string) Attr[T] {
 	return Attr[T]{Name: name, set: func(dst *T, v Value, report *Report) {
 		list, ok := v.texts(report, nil)
 		for i, path := range list {
-			list[i] = v.scope.Path(v.File, path)
+			list[i] = v.Path(path)
 		}
 		if ok {
 			*field(dst) = list

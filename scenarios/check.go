@@ -1,0 +1,168 @@
+package scenarios
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/benchctl/benchctl/inventory/hclfile"
+	"github.com/benchctl/benchctl/scenarios/threshold"
+)
+
+// settle fills what depends on other fields.
+func (d *draft) settle() {
+	if k := &d.Keycloak; len(k.NodeCPUs) > k.Nodes && d.places["keycloak/nodes"].Level > d.places["keycloak/node_cpus"].Level {
+		k.NodeCPUs = k.NodeCPUs[:k.Nodes]
+	}
+	users := d.Dataset.Realms * d.Dataset.Users
+	for i := range d.Tests {
+		t := &d.Tests[i]
+		if t.NeedsSessions() && !d.places.Has("test/"+t.Name+"/sessions") {
+			t.Sessions = min(defaultSessions, users)
+		}
+	}
+}
+
+// leastKeycloak is what a Keycloak node needs to start at all, after
+// Keycloak's own sizing guide.
+const leastKeycloak = 750 * mib
+
+// check reports what is wrong or unwise about a scenario as a whole.
+func (d *draft) check(report *hclfile.Report) {
+	d.checkKeycloak(report)
+	d.checkPorts(report)
+	for _, c := range d.Containers {
+		path := "container/" + c.Name
+		if reserved(c.Name) {
+			report.Errorf(d.places.Find(path), "Give it another name.", "container %q has the name of a component", c.Name)
+		}
+		if c.Image == "" && !d.places.Has(path+"/image") {
+			report.Errorf(d.places.Find(path), `Write image = "registry/name:tag".`, "container %q has no image", c.Name)
+		}
+	}
+	for _, t := range d.Tests {
+		d.checkTest(t, report)
+	}
+}
+
+// components are the names that containers of a lab have.
+var components = []string{PostgreSQL, MariaDB, "openldap", "traefik"}
+
+func reserved(name string) bool {
+	return contains(components, name) || strings.HasPrefix(name, "keycloak-server-")
+}
+
+func (d *draft) checkKeycloak(report *hclfile.Report) {
+	k := d.Keycloak
+	if n := len(k.NodeCPUs); n > 0 && n != k.Nodes {
+		report.Errorf(d.places.Find("keycloak/node_cpus"), `One cpuset for each node, or cpus = "…" for all of them.`, "node_cpus has %d cpusets for %d nodes", n, k.Nodes)
+	}
+	if k.Nodes > 1 && d.Proxy == nil {
+		report.Errorf(d.places.Find("keycloak/nodes"), `Add proxy "traefik" { }, or extend a scenario that has one.`, "%d nodes without a proxy: all load would go to one of them", k.Nodes)
+	}
+	switch {
+	case k.Memory == 0 && !d.unknown("keycloak/memory"):
+		report.Warnf(d.places.Find("keycloak/memory"), `Write memory = "2g".`, "keycloak has no memory limit, so its heap depends on the machine")
+	case k.Memory > 0 && k.Memory < leastKeycloak:
+		report.Warnf(d.places.Find("keycloak/memory"), `Give it "750m" at least; "2g" is advised.`, "keycloak may not start with less than 750m of memory")
+	}
+}
+
+// unknown tells whether something was written whose value is not known here.
+func (d *draft) unknown(string) bool { return false }
+
+// checkPorts holds published ports apart.
+func (d *draft) checkPorts(report *hclfile.Report) {
+	taken := map[int]string{}
+	claim := func(port int, who, path string) {
+		if port == 0 {
+			return
+		}
+		if other, ok := taken[port]; ok {
+			report.Errorf(d.places.Find(path), "Give one of them another port.", "port %d is published by %s and %s", port, other, who)
+			return
+		}
+		taken[port] = who
+	}
+	if d.Proxy != nil {
+		claim(d.Proxy.Port, "the proxy", "proxy/port")
+	}
+	claim(d.Database.Port, "the database", "database/port")
+	for _, c := range d.Containers {
+		for _, port := range sortedPorts(c.Ports) {
+			claim(port, fmt.Sprintf("container %q", c.Name), "container/"+c.Name+"/ports")
+		}
+	}
+}
+
+func (d *draft) checkTest(t Test, report *hclfile.Report) {
+	path := "test/" + t.Name
+	at := d.places.Find
+	if t.Flow == "" && len(t.Mix) == 0 && !d.places.Has(path+"/flow") && !d.places.Has(path+"/mix") {
+		report.Errorf(at(path), `Write flow = "login", or mix = { login = 1, refresh = 8 }.`, "test %q has neither a flow nor a mix", t.Name)
+	}
+	if t.Flow == "" && len(t.Mix) == 0 && d.places.Has(path+"/mix") && !report.HasErrors() {
+		report.Errorf(at(path+"/mix"), `Write mix = { login = 1, refresh = 8 }.`, "the mix of test %q is empty", t.Name)
+	}
+	if users := d.Dataset.Realms * d.Dataset.Users; t.Sessions > users && !t.ReuseUsers {
+		report.Errorf(at(path+"/sessions"), "Have fewer sessions or more users, or say reuse_users = true: sessions of one user then pile up in the server.",
+			"test %q opens %d sessions for %d users", t.Name, t.Sessions, users)
+	}
+	d.checkThresholds(t, path, report)
+	d.checkLoad(t, path+"/load", report)
+}
+
+// checkThresholds holds the operations that thresholds name to those that the
+// test makes.
+func (d *draft) checkThresholds(t Test, path string, report *hclfile.Report) {
+	operations := t.Operations()
+	if len(operations) == 0 {
+		return
+	}
+	for i, text := range t.Thresholds {
+		th, err := threshold.Parse(text)
+		if err == nil && th.Operation != "" && !contains(operations, th.Operation) {
+			report.Errorf(d.places.Find(fmt.Sprintf("%s/thresholds/%d", path, i)), hclfile.DidYouMean(th.Operation, operations, "operations"),
+				"threshold %q: test %q makes no operation %q", text, t.Name, th.Operation)
+		}
+	}
+}
+
+// needed are the attributes that a kind of load cannot be without.
+var needed = map[string][]string{
+	LoadClosed:      {"vus", "hold"},
+	LoadRate:        {"rate", "duration"},
+	LoadLadder:      {"steps", "duration"},
+	LoadCapacity:    {"rate", "duration"},
+	LoadConnections: {"steps"},
+}
+
+var neededExample = map[string]string{
+	"vus": "vus = 10", "hold": `hold = "2m"`, "rate": "rate = 100", "duration": `duration = "2m"`, "steps": "steps = [100, 200, 400]",
+}
+
+func (d *draft) checkLoad(t Test, path string, report *hclfile.Report) {
+	if t.Load.Kind == "" {
+		report.Errorf(d.places.Find(path), `Write load "closed" { vus = 10 hold = "2m" } or another: `+strings.Join(loadKinds, ", ")+".", "test %q has no load", t.Name)
+		return
+	}
+	for _, name := range needed[t.Load.Kind] {
+		if !d.places.Has(path + "/" + name) {
+			report.Errorf(d.places.Find(path), "Write "+neededExample[name]+".", "load %q of test %q has no %s", t.Load.Kind, t.Name, name)
+		}
+	}
+	if d.places.Has(path+"/steps") && len(t.Load.Steps) == 0 && !report.HasErrors() {
+		report.Errorf(d.places.Find(path+"/steps"), "Write "+neededExample["steps"]+".", "load %q of test %q has no step", t.Load.Kind, t.Name)
+	}
+	if t.Load.Kind != LoadConnections {
+		return
+	}
+	requests, duration := d.places.Has(path+"/requests"), d.places.Has(path+"/duration")
+	if requests == duration {
+		report.Errorf(d.places.Find(path), `Write requests = 1000, or duration = "10s": either ends a step.`, "load %q of test %q needs requests or a duration, one of the two", t.Load.Kind, t.Name)
+	}
+	for i, step := range t.Load.Steps {
+		if step != float64(int(step)) {
+			report.Errorf(d.places.Find(fmt.Sprintf("%s/steps/%d", path, i)), "", "connections are whole numbers, not %g", step)
+		}
+	}
+}
