@@ -75,10 +75,7 @@ func (h *Host) clear(ctx context.Context, facts place.Facts) error {
 	}
 	// Gone if this was the last lab; a folder with another lab's in it stays.
 	_ = os.Remove(filepath.Dir(p.GraphRoot()))
-	if facts.MadePrivilegeFolder {
-		_ = os.Remove(privilegeFolder) // An sshd that was started since may use it.
-	}
-	return nil
+	return h.dropPrivilegeFolder()
 }
 
 // mayRemove refuses a run folder that is not the lab's.

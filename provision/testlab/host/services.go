@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,16 +128,40 @@ func usePAM() bool {
 // privilegeFolder is where sshd locks its unprivileged part in.
 const privilegeFolder = "/run/sshd"
 
-// makePrivilegeFolder makes it where it is missing and says whether it did.
-func makePrivilegeFolder() (bool, error) {
+// privilegeNote is a file of the cache that says in which boot a lab made that folder. It is no fact of one lab: labs
+// beside each other share the folder.
+const privilegeNote = "made-run-sshd"
+
+// makePrivilegeFolder makes it where it is missing.
+func (h *Host) makePrivilegeFolder() error {
 	err := os.Mkdir(privilegeFolder, 0o755)
 	if errors.Is(err, os.ErrExist) {
-		return false, nil
+		return nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("make sshd's folder: %w", err)
+		return fmt.Errorf("make sshd's folder: %w", err)
 	}
-	return true, nil
+	return place.WriteFile(h.Paths.Cached(privilegeNote), []byte(bootID()), 0o644)
+}
+
+// dropPrivilegeFolder removes it if a lab made it and no sshd runs that may need it.
+func (h *Host) dropPrivilegeFolder() error {
+	note := h.Paths.Cached(privilegeNote)
+	boot, err := os.ReadFile(note)
+	if err != nil || !h.noLabUp() {
+		return nil
+	}
+	all, err := machine.Processes("/proc")
+	if err != nil {
+		return fmt.Errorf("look for other sshds: %w", err)
+	}
+	if string(boot) == bootID() && !slices.ContainsFunc(all, machine.IsSSHD) {
+		_ = os.Remove(privilegeFolder) // Not empty or gone: then it is not ours any more.
+	}
+	if err := os.Remove(note); err != nil {
+		return fmt.Errorf("forget sshd's folder: %w", err)
+	}
+	return nil
 }
 
 // splitFields returns the words of what a tool printed.

@@ -93,3 +93,20 @@ func (s Status) Write(w io.Writer, asJSON bool) error {
 	_, err := fmt.Fprintf(w, "  containers: %d %v\n", len(s.Containers), s.Containers)
 	return err
 }
+
+// Check returns the facts of a lab whose services answer, or an error that says what does not.
+func Check(ctx context.Context, p place.Paths) (place.Facts, error) {
+	facts, err := p.ReadFacts()
+	if err != nil {
+		return facts, err
+	}
+	if facts.Boot != bootID() {
+		return facts, fmt.Errorf("%s is of an earlier boot of this machine: %w", p.In("lab.json"), place.ErrDown)
+	}
+	for _, service := range []machine.Service{podmanService(p), sshdService(p, facts.Port)} {
+		if err := service.Answers(ctx); err != nil {
+			return facts, fmt.Errorf("%s does not answer: %w", service.Name, err)
+		}
+	}
+	return facts, nil
+}

@@ -122,11 +122,9 @@ func (h *Host) startPodman(ctx context.Context, facts *place.Facts) error {
 
 func (h *Host) startSSHD(ctx context.Context, facts *place.Facts) error {
 	p := h.Paths
-	made, err := makePrivilegeFolder()
-	if err != nil {
+	if err := h.makePrivilegeFolder(); err != nil {
 		return err
 	}
-	facts.MadePrivilegeFolder = facts.MadePrivilegeFolder || made
 	keys, err := h.makeKeys(ctx)
 	if err != nil {
 		return err

@@ -86,3 +86,6 @@ func KnownHosts(port int, publicKeys []string) (string, error) {
 	}
 	return b.String(), nil
 }
+
+// IsSSHD says whether a process is an sshd, anybody's.
+func IsSSHD(p Process) bool { return programName(p.Program) == "sshd" }

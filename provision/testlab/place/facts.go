@@ -31,8 +31,6 @@ type Facts struct {
 	GraphRoot      string `json:"graph_root"`
 	// SubnetPrefix begins every address of this lab's networks, for example "10.107.".
 	SubnetPrefix string `json:"subnet_prefix"`
-	// MadePrivilegeFolder is true where /run/sshd was not there before the lab.
-	MadePrivilegeFolder bool `json:"made_privilege_folder"`
 	// Inventories are the files that up wrote.
 	Inventories []string `json:"inventories"`
 	Images      []Image  `json:"images"`
