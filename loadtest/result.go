@@ -46,18 +46,41 @@ type Result struct {
 	Samples  map[string]FailureSample `json:"failure_samples,omitempty"`
 	Sessions *SessionSetup            `json:"sessions,omitempty"`
 	Series   []Second                 `json:"series,omitempty"`
+	// HTTP is all requests of the measured window together.
+	HTTP *Operation `json:"http,omitempty"`
+	// Whole is the whole run, ramps and warm-up included.
+	Whole *Totals `json:"whole,omitempty"`
+	// Warnings are what a reader should know and what cast no doubt.
+	Warnings []string `json:"warnings,omitempty"`
+	// Histograms of the measured window, to be merged with other runs': HDR
+	// V2 encodings of nanoseconds by "<operation>/<figure>", where operation
+	// may be "iterations" and figure is response, service or a phase. They
+	// are kept beside the JSON.
+	Histograms map[string][]byte `json:"-"`
 }
 
-// Rate compares what was asked for with what happened, per second of the
-// measured window. Target is 0 in closed models.
+// Totals are the figures of a whole run, which lasted Seconds.
+type Totals struct {
+	Seconds    float64               `json:"seconds"`
+	Operations map[string]*Operation `json:"operations"`
+	Iterations *Operation            `json:"iterations"`
+	HTTP       *Operation            `json:"http"`
+}
+
+// Rate compares what was asked for with what happened, in iterations per
+// second of the measured window. Target is 0 in closed models. Started are
+// those that were meant to start in it, Completed those that ended in it,
+// failures included.
 type Rate struct {
 	Target    float64 `json:"target"`
 	Started   float64 `json:"started"`
 	Completed float64 `json:"completed"`
 }
 
-// Operation holds the figures of one kind of request, or of iterations.
-// Latencies are those of successes only.
+// Operation holds the figures of one kind of request, or of iterations, that
+// were meant to start in the measured window. Requests are successes and
+// failures; what the end of the run cut off is in neither, and in Errors as
+// "cancelled". Latencies are those of successes only.
 type Operation struct {
 	Requests   int64            `json:"requests"`
 	Failures   int64            `json:"failures"`
@@ -66,8 +89,8 @@ type Operation struct {
 	BytesOut   int64            `json:"bytes_out"`
 	ResponseMS Latency          `json:"response_ms"`
 	ServiceMS  Latency          `json:"service_ms"`
-	// PhasesMS has blocked, dns, connecting, tls_handshaking, sending,
-	// waiting, receiving.
+	// PhasesMS has blocked (from asking for a connection until one is ready;
+	// of it dns, connecting, tls_handshaking), sending, waiting, receiving.
 	PhasesMS map[string]Latency `json:"phases_ms,omitempty"`
 }
 
@@ -153,10 +176,12 @@ type SessionSetup struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// Second is one second of the series, from the start of the load.
+// Second is one second of the series of iterations. T is when it begins, in
+// seconds from the start of the load; Completed counts failures too, and VUs
+// are those there at its end.
 type Second struct {
 	T         float64 `json:"t"`
-	Phase     string  `json:"phase"` // warm-up, ramp-up, steady, ramp-down
+	Phase     string  `json:"phase"` // ramp-up, warm-up, steady, ramp-down, cool-down, drain
 	Started   int64   `json:"started"`
 	Completed int64   `json:"completed"`
 	Failed    int64   `json:"failed"`

@@ -1,0 +1,234 @@
+package loadtest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/benchctl/benchctl/loadtest/dataset"
+	"github.com/benchctl/benchctl/loadtest/oidc"
+	"github.com/benchctl/benchctl/scenarios/threshold"
+)
+
+// Defaults of what settings leave out.
+const (
+	// DefaultTimeout bounds one request.
+	DefaultTimeout = 30 * time.Second
+	// DefaultConnections is how many connections an open model grows to at
+	// most when none are given.
+	DefaultConnections = 100
+)
+
+// WithDefaults fills what s leaves out. Run does the same.
+func (s Settings) WithDefaults() Settings {
+	if s.Timeout == 0 {
+		s.Timeout = Seconds(DefaultTimeout)
+	}
+	if s.Scope == "" {
+		s.Scope = "openid"
+	}
+	if s.ClientAuth == "" {
+		s.ClientAuth = oidc.AuthPost
+	}
+	if s.Seed == 0 {
+		s.Seed = 1
+	}
+	if s.Name == "" {
+		s.Name = s.Flow
+	}
+	if s.Thresholds == nil {
+		s.Thresholds = []string{}
+	}
+	l := &s.Load
+	if l.Kind == Closed && l.Hold == 0 {
+		l.Hold, l.Duration = l.Duration, 0
+	}
+	if l.Kind == ConstRate && l.Duration == 0 {
+		l.Duration, l.Hold = l.Hold, 0
+	}
+	if s.needsSessions() && s.Sessions == 0 {
+		s.Sessions = s.owners()
+	}
+	return s
+}
+
+// FlowNames are the flows of s, a mix's in alphabetical order.
+func (s Settings) FlowNames() []string {
+	if len(s.Mix) == 0 {
+		return []string{s.Flow}
+	}
+	names := make([]string, 0, len(s.Mix))
+	for name := range s.Mix {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (s Settings) needsSessions() bool { return slices.ContainsFunc(s.FlowNames(), oidc.NeedsSessions) }
+
+// owners is how many virtual users there are at most.
+func (s Settings) owners() int {
+	switch {
+	case s.Load.Kind == Closed:
+		return s.Load.VUs
+	case s.Load.Connections > 0:
+		return s.Load.Connections
+	case s.needsSessions() && !s.ReuseUsers:
+		return max(min(DefaultConnections, s.Identities.Realms*s.Identities.Users), 1)
+	}
+	return DefaultConnections
+}
+
+// Check tells everything that is wrong with s, before any load is sent. It
+// connects to nothing.
+func (s Settings) Check() error {
+	s = s.WithDefaults()
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if u, err := url.Parse(s.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		wrong("URL %q: give the server's base, as in http://host:8080 or https://host/auth", s.URL)
+	}
+	s.checkFlows(wrong)
+	s.checkLoad(wrong)
+	if _, err := s.thresholds(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := dataset.NewDirectory(dataset.Identities(s.Identities)); err != nil {
+		errs = append(errs, fmt.Errorf("identities: %w", err))
+	} else if len(errs) == 0 && s.needsSessions() {
+		s.checkSessions(wrong)
+	}
+	if s.Timeout <= 0 {
+		wrong("timeout %s: it must be more than 0", s.Timeout.Duration())
+	}
+	if s.WarmUp < 0 {
+		wrong("warm-up %s: it can't be negative", s.WarmUp.Duration())
+	}
+	if s.ClientAuth != oidc.AuthPost && s.ClientAuth != oidc.AuthBasic {
+		wrong("client authentication %q: it is post or basic", s.ClientAuth)
+	}
+	return errors.Join(errs...)
+}
+
+func (s Settings) checkFlows(wrong func(string, ...any)) {
+	switch {
+	case s.Flow == "" && len(s.Mix) == 0:
+		wrong("no flow: give one of %s", strings.Join(oidc.Flows(), ", "))
+		return
+	case s.Flow != "" && len(s.Mix) > 0:
+		wrong("flow %s and a mix: give one of the two", s.Flow)
+	}
+	for _, name := range s.FlowNames() {
+		if w, ok := s.Mix[name]; ok && (!(w > 0) || math.IsInf(w, 0)) {
+			wrong("mix: the weight of %s is %g; it must be more than 0", name, w)
+		}
+	}
+	if _, err := oidc.NewPlan(nil, s.flowOptions(), s.FlowNames()); err != nil {
+		wrong("%w", err)
+	}
+}
+
+func (s Settings) flowOptions() oidc.Options {
+	return oidc.Options{
+		Scope: s.Scope, Offline: s.Offline, PKCE: s.PKCE, ClientAuth: s.ClientAuth,
+		RedirectURI: s.RedirectURI, Audience: s.Audience, Alias: s.Alias,
+	}
+}
+
+func (s Settings) checkLoad(wrong func(string, ...any)) {
+	l := s.Load
+	for _, d := range []struct {
+		name string
+		d    Seconds
+	}{{"ramp_up", l.RampUp}, {"hold", l.Hold}, {"ramp_down", l.RampDown}, {"duration", l.Duration}, {"cool_down", l.CoolDown}} {
+		if d.d < 0 {
+			wrong("%s %s: it can't be negative", d.name, d.d.Duration())
+		}
+	}
+	measured, what := l.Hold, "hold"
+	switch l.Kind {
+	case Closed:
+		if l.VUs < 1 {
+			wrong("vus %d: at least 1 virtual user is needed", l.VUs)
+		}
+	case ConstRate:
+		measured, what = l.Duration, "duration"
+		if !(l.Rate > 0) || math.IsInf(l.Rate, 0) {
+			wrong("rate %g: it must be more than 0 per second", l.Rate)
+		}
+		if l.Connections < 0 {
+			wrong("connections %d: it can't be negative", l.Connections)
+		}
+	case "":
+		wrong("no load model: give vus or a rate")
+		return
+	default:
+		wrong("load model %q: it is %s or %s", l.Kind, Closed, ConstRate)
+		return
+	}
+	if measured == 0 {
+		wrong("%s is 0: nothing would be measured", what)
+		return
+	}
+	for _, r := range []struct {
+		name string
+		d    Seconds
+	}{{"ramp_up", l.RampUp}, {"ramp_down", l.RampDown}} {
+		if r.d > measured && measured > 0 {
+			wrong("%s %s is longer than the test itself (%s %s)", r.name, r.d.Duration(), what, measured.Duration())
+		}
+	}
+}
+
+// checkSessions holds the sessions against virtual users and users.
+func (s Settings) checkSessions(wrong func(string, ...any)) {
+	owners := s.owners()
+	if s.Sessions < owners {
+		wrong("sessions %d: each of %d virtual users needs one of its own", s.Sessions, owners)
+		return
+	}
+	if s.ReuseUsers {
+		return
+	}
+	d, err := dataset.NewDirectory(dataset.Identities(s.Identities))
+	if err != nil {
+		return // told already
+	}
+	perRealm := make([]int, d.Realms())
+	for k := range s.Sessions {
+		perRealm[k%owners%len(perRealm)]++
+	}
+	if most := slices.Max(perRealm); most > d.Users(0) {
+		wrong("%d sessions of %d virtual users (%d in one realm) are more than the %d users of a realm, and each session needs a user of its own; "+
+			"lower them, or let users be shared (reuse_users)", s.Sessions, owners, most, d.Users(0))
+	}
+}
+
+// thresholds reads the objectives; errors < 1% holds unless another is set.
+func (s Settings) thresholds() ([]threshold.Threshold, error) {
+	var list []threshold.Threshold
+	var errs []error
+	operations := []string{}
+	for _, f := range s.FlowNames() {
+		operations = append(operations, oidc.Operations(f)...)
+	}
+	for _, text := range s.Thresholds {
+		t, err := threshold.Parse(text)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case t.Operation != "" && !slices.Contains(operations, t.Operation):
+			errs = append(errs, fmt.Errorf("threshold %q: there is no operation %q here; operations are %s", text, t.Operation, strings.Join(operations, ", ")))
+		case t.Metric == threshold.Rate && t.Unit == threshold.Percent && s.Load.Kind == Closed:
+			errs = append(errs, fmt.Errorf("threshold %q: a closed model has no rate that was asked for; give it per second", text))
+		default:
+			list = append(list, t)
+		}
+	}
+	return threshold.WithDefault(list), errors.Join(errs...)
+}

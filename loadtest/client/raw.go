@@ -1,0 +1,212 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/benchctl/benchctl/loadtest/stats"
+)
+
+// deadlineSlack is how much later than the time-out a request may be given up;
+// within it a connection's deadline need not be set anew for each request.
+const deadlineSlack = 100 * time.Millisecond
+
+// idleCheck is how long a kept connection may have been idle before it is
+// looked at whether the server has closed it meanwhile.
+const idleCheck = 500 * time.Millisecond
+
+// NewRaw gives the raw HTTP/1.1 client, for plain http.
+func NewRaw(c Config) Client { return &raw{Config: c.withDefaults()} }
+
+type raw struct {
+	Config
+	conn     net.Conn
+	address  string
+	in       reader
+	out      []byte
+	deadline time.Duration
+	lastUsed time.Duration
+	ctx      context.Context // whose end breaks conn off
+	release  func() bool
+}
+
+func (c *raw) Renew() {
+	if c.conn != nil {
+		c.release()
+		_ = c.conn.Close() // nothing is lost: no answer is awaited on it
+		c.conn = nil
+	}
+}
+
+func (c *raw) Do(ctx context.Context, r *Request, a *Response) error {
+	a.reset()
+	t := &a.Timing
+	t.Start = c.Now()
+	err := c.try(ctx, r, a)
+	if err != nil && t.Reused && err.again {
+		// The server closed the kept connection while this request was on
+		// its way and answered nothing: ask again on a new one, once.
+		start := t.Start
+		a.reset()
+		t.Start = start
+		err = c.try(ctx, r, a)
+	}
+	t.Done = c.Now()
+	c.lastUsed = t.Done
+	if err != nil {
+		c.Renew()
+		return fail(ctx, err.at, r.To.Address, err.err)
+	}
+	t.Phases[stats.Receiving] = t.Done - t.Sent - t.Phases[stats.Sending] - t.Phases[stats.Waiting]
+	return nil
+}
+
+type rawError struct {
+	at    step
+	err   error
+	again bool
+}
+
+func (c *raw) try(ctx context.Context, r *Request, a *Response) *rawError {
+	t := &a.Timing
+	if c.conn != nil && (c.address != r.To.Address || c.ctx != ctx || c.stale(t.Start)) {
+		c.Renew()
+	}
+	t.Reused = c.conn != nil
+	if c.conn == nil {
+		if err := c.connect(ctx, r.To, t); err != nil {
+			return &rawError{at: dialling, err: err}
+		}
+	}
+	t.Sent = c.Now()
+	t.Phases[stats.Blocked] = t.Sent - t.Start
+	if err := c.extendDeadline(t); err != nil {
+		return &rawError{at: exchanging, err: err}
+	}
+	if err := ctx.Err(); err != nil {
+		return &rawError{at: exchanging, err: err}
+	}
+	c.out = appendRequest(c.out[:0], r, c.UserAgent)
+	n, err := c.conn.Write(c.out)
+	t.BytesOut += int64(n)
+	wrote := c.Now()
+	t.Phases[stats.Sending] = wrote - t.Sent
+	if err != nil {
+		return &rawError{at: exchanging, err: err, again: gone(err) && idempotent(r.Method)}
+	}
+	c.in.start()
+	err = c.in.fill()
+	t.Phases[stats.Waiting] = c.Now() - wrote
+	if err != nil {
+		return &rawError{at: exchanging, err: err, again: gone(err) && idempotent(r.Method)}
+	}
+	keep, err := c.in.answer(r.Method, a, c.MaxBody)
+	t.BytesIn = c.in.total
+	if err != nil {
+		return &rawError{at: exchanging, err: err}
+	}
+	if !keep {
+		c.Renew()
+	}
+	return nil
+}
+
+// stale tells whether the server has closed the kept connection. It is asked
+// only after a pause, so that requests in quick succession pay nothing.
+func (c *raw) stale(now time.Duration) bool {
+	return now-c.lastUsed > idleCheck && peerClosed(c.conn)
+}
+
+func (c *raw) extendDeadline(t *Timing) error {
+	if c.Timeout <= 0 || c.deadline >= t.Start+c.Timeout {
+		return nil
+	}
+	c.deadline = t.Start + c.Timeout + deadlineSlack
+	left := c.deadline - t.Sent
+	if err := c.conn.SetDeadline(time.Now().Add(left)); err != nil {
+		return fmt.Errorf("setting a deadline: %w", err)
+	}
+	return nil
+}
+
+func (c *raw) connect(ctx context.Context, to Endpoint, t *Timing) error {
+	address := to.Address
+	if c.DialAddress != "" {
+		address = c.DialAddress
+	}
+	dialCtx := ctx
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		dialCtx, cancel = context.WithTimeout(ctx, c.Timeout)
+		defer cancel()
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("address to dial: %w", err)
+	}
+	hosts := []string{host}
+	began := t.Start
+	if net.ParseIP(host) == nil {
+		if hosts, err = c.Lookup(dialCtx, host); err != nil {
+			return fmt.Errorf("resolving: %w", err)
+		}
+		now := c.Now()
+		t.Phases[stats.DNS], began = now-began, now
+	}
+	var conn net.Conn
+	for _, h := range hosts {
+		if conn, err = c.Dial(dialCtx, "tcp", net.JoinHostPort(h, port)); err == nil {
+			break
+		}
+	}
+	t.Phases[stats.Connecting] = c.Now() - began
+	if err != nil {
+		return err
+	}
+	if conn == nil {
+		return fmt.Errorf("resolving %s: no address", host)
+	}
+	c.conn, c.address, c.ctx, c.deadline = conn, to.Address, ctx, 0
+	c.in.reset(conn)
+	// A deadline in the past wakes whoever reads or writes.
+	c.release = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	return nil
+}
+
+// idempotent tells whether sending twice does no harm.
+func idempotent(method string) bool { return method == "GET" || method == "HEAD" }
+
+func appendRequest(b []byte, r *Request, agent string) []byte {
+	b = append(b, r.Method...)
+	b = append(b, ' ')
+	b = append(b, r.To.Target...)
+	b = append(b, " HTTP/1.1\r\nHost: "...)
+	b = append(b, r.To.URL.Host...)
+	b = append(b, "\r\nUser-Agent: "...)
+	b = append(b, agent...)
+	for _, f := range r.Header {
+		b = append(b, "\r\n"...)
+		b = append(b, f.Name...)
+		b = append(b, ": "...)
+		b = appendFieldValue(b, f.Value)
+	}
+	if len(r.Body) > 0 || r.Method == "POST" || r.Method == "PUT" {
+		b = append(b, "\r\nContent-Length: "...)
+		b = strconv.AppendInt(b, int64(len(r.Body)), 10)
+	}
+	b = append(b, "\r\n\r\n"...)
+	return append(b, r.Body...)
+}
+
+// appendFieldValue drops line breaks, so that no value can add a header line.
+func appendFieldValue(b []byte, v string) []byte {
+	for i := 0; i < len(v); i++ {
+		if v[i] == '\r' || v[i] == '\n' {
+			return appendFieldValue(append(b, v[:i]...), v[i+1:])
+		}
+	}
+	return append(b, v...)
+}

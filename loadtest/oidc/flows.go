@@ -1,0 +1,109 @@
+package oidc
+
+import (
+	"context"
+	"errors"
+)
+
+// Names of the flows.
+const (
+	Login             = "login"
+	PasswordGrant     = "password"
+	Refresh           = "refresh"
+	UserInfo          = "userinfo"
+	Introspect        = "introspect"
+	ClientCredentials = "client-credentials"
+	JWKS              = "jwks"
+	Discovery         = "discovery"
+	Logout            = "logout"
+	Entitlement       = "entitlement"
+	BrokerToken       = "broker-token"
+)
+
+// flow is one dialogue.
+type flow struct {
+	name       string
+	operations []string
+	// session tells that it works on sessions opened before.
+	session bool
+	// access and refresh tell which token of a session it needs fresh.
+	access, refresh bool
+	check           func(Options) error
+	run             func(a *Actor, ctx context.Context) *Failure
+}
+
+// flowTable has every flow, in the order that messages list them.
+var flowTable = []flow{
+	{name: Login, operations: []string{"auth", "authenticate", "token"}, check: needsRedirect, run: (*Actor).login},
+	{name: PasswordGrant, operations: []string{PasswordGrant}, run: (*Actor).password},
+	{name: Refresh, operations: []string{Refresh}, session: true, refresh: true, run: (*Actor).refresh},
+	{name: UserInfo, operations: []string{UserInfo}, session: true, access: true, check: needsOpenID, run: (*Actor).userinfo},
+	{name: Introspect, operations: []string{Introspect}, session: true, access: true, run: (*Actor).introspect},
+	{name: ClientCredentials, operations: []string{ClientCredentials}, run: (*Actor).clientCredentials},
+	{name: JWKS, operations: []string{JWKS}, run: (*Actor).jwks},
+	{name: Discovery, operations: []string{Discovery}, run: (*Actor).discovery},
+	{name: Logout, operations: []string{PasswordGrant, Logout}, run: (*Actor).logout},
+	{name: Entitlement, operations: []string{Entitlement}, session: true, access: true, check: needsAudience, run: (*Actor).entitlement},
+	{name: BrokerToken, operations: []string{BrokerToken}, session: true, access: true, check: needsAlias, run: (*Actor).brokerToken},
+}
+
+func flowNamed(name string) (*flow, bool) {
+	for i := range flowTable {
+		if flowTable[i].name == name {
+			return &flowTable[i], true
+		}
+	}
+	return nil, false
+}
+
+// Flows lists the names of all flows.
+func Flows() []string {
+	names := make([]string, len(flowTable))
+	for i, f := range flowTable {
+		names[i] = f.name
+	}
+	return names
+}
+
+// Operations lists what a flow's requests are counted under; nil for an
+// unknown flow.
+func Operations(flowName string) []string {
+	if f, ok := flowNamed(flowName); ok {
+		return f.operations
+	}
+	return nil
+}
+
+// NeedsSessions tells whether a flow works on sessions opened before.
+func NeedsSessions(flowName string) bool {
+	f, ok := flowNamed(flowName)
+	return ok && f.session
+}
+
+func needsRedirect(o Options) error {
+	if o.RedirectURI == "" {
+		return errors.New("it needs a redirect URI that the client allows")
+	}
+	return nil
+}
+
+func needsOpenID(o Options) error {
+	if !o.hasScope("openid") {
+		return errors.New("userinfo answers only tokens with scope openid; add it to the scope")
+	}
+	return nil
+}
+
+func needsAudience(o Options) error {
+	if o.Audience == "" {
+		return errors.New("it needs an audience: the client that is the resource server")
+	}
+	return nil
+}
+
+func needsAlias(o Options) error {
+	if o.Alias == "" {
+		return errors.New("it needs the alias of an identity provider whose tokens are stored")
+	}
+	return nil
+}

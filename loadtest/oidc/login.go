@@ -1,0 +1,191 @@
+package oidc
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/url"
+	"strings"
+
+	"github.com/benchctl/benchctl/loadtest/client"
+	"github.com/benchctl/benchctl/loadtest/stats"
+)
+
+// login is the browser's login: page, form, code exchange.
+func (a *Actor) login(ctx context.Context) *Failure {
+	if !a.plan.Options.KeepCookies {
+		a.jar.Clear()
+	}
+	a.pick()
+	if f := a.openPage(ctx); f != nil {
+		return f
+	}
+	if f := a.submitForm(ctx); f != nil {
+		return f
+	}
+	a.exchange()
+	return a.step(ctx, "token", (*Actor).checkLoginTokens)
+}
+
+func (a *Actor) openPage(ctx context.Context) *Failure {
+	a.state, a.nonce = a.random(22), a.random(22)
+	a.form = a.form[:0]
+	a.field("client_id", a.clientID)
+	a.field("redirect_uri", a.plan.Options.RedirectURI)
+	a.field("response_type", "code")
+	a.field("scope", a.plan.Options.Scope)
+	a.field("state", a.state)
+	a.field("nonce", a.nonce)
+	if a.plan.Options.PKCE {
+		a.verifier = a.random(64)
+		sum := sha256.Sum256([]byte(a.verifier))
+		a.field("code_challenge", base64.RawURLEncoding.EncodeToString(sum[:]))
+		a.field("code_challenge_method", "S256")
+	}
+	auth := a.endpoints().Auth
+	a.get(auth.WithQuery(joinQuery(auth.URL.RawQuery, string(a.form))))
+	a.browserFields()
+	f := a.step(ctx, "auth", (*Actor).checkPage)
+	a.keepCookies()
+	return f
+}
+
+func joinQuery(have, more string) string {
+	if have == "" {
+		return more
+	}
+	return have + "&" + more
+}
+
+// browserFields adds what a browser sends to a page.
+func (a *Actor) browserFields() {
+	a.req.Header = append(a.req.Header, client.Field{Name: "Accept", Value: "text/html"})
+	u := a.req.To.URL
+	if cookies := a.jar.Header(u.Host, u.Path, a.plan.WallClock()); cookies != "" {
+		a.req.Header = append(a.req.Header, client.Field{Name: "Cookie", Value: cookies})
+	}
+}
+
+func (a *Actor) keepCookies() {
+	u, now := a.req.To.URL, a.plan.WallClock()
+	a.ans.Each("Set-Cookie", func(line string) bool {
+		a.jar.Set(u.Host, u.Path, line, now)
+		return true
+	})
+}
+
+func (a *Actor) checkPage() *Failure {
+	if a.ans.Status != 200 {
+		return a.badPage("no login page")
+	}
+	action, ok := formAction(a.ans.Body, loginForm)
+	if !ok {
+		return wrongPage("the page has no form " + loginForm + ": ")
+	}
+	a.action = action
+	return nil
+}
+
+// badPage classes an unexpected answer of the browser's dialogue.
+func (a *Actor) badPage(what string) *Failure {
+	f := &Failure{Class: stats.OfStatus(a.ans.Status), Text: what + ": ", page: true}
+	if location := a.ans.Get("Location"); location != "" {
+		f.Text, f.page = f.Text+"redirected to "+location, false
+	} else if a.ans.Status == 400 && lostCookie(a.ans.Body) {
+		f.Class = stats.LostCookie
+	}
+	return f
+}
+
+// lostCookie tells whether a page says that the login's cookies did not come
+// back: its error code, or Keycloak's English texts for it.
+func lostCookie(page []byte) bool {
+	for _, mark := range []string{"cookie_not_found", "Cookie not found", "cookie not found"} {
+		if bytes.Contains(page, []byte(mark)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *Actor) submitForm(ctx context.Context) *Failure {
+	action, err := a.endpoints().Auth.URL.Parse(a.action)
+	if err != nil {
+		return a.stepless("authenticate", "the form's action is no URL: "+err.Error())
+	}
+	to, err := client.ParseEndpoint(action.String())
+	if err != nil {
+		return a.stepless("authenticate", "the form's action: "+err.Error())
+	}
+	a.form = a.form[:0]
+	a.field("username", a.user)
+	a.field("password", a.pass)
+	a.field("credentialId", "")
+	a.post(to)
+	a.browserFields()
+	f := a.step(ctx, "authenticate", (*Actor).checkRedirect)
+	a.keepCookies()
+	return f
+}
+
+func (a *Actor) checkRedirect() *Failure {
+	switch {
+	case a.ans.Status == 200:
+		return wrongPage("the form was refused: ")
+	case a.ans.Status != 302 && a.ans.Status != 303:
+		return a.badPage("no redirect with a code")
+	}
+	location := a.ans.Get("Location")
+	back, err := url.Parse(location)
+	if err != nil {
+		return wrong("redirected to what is no URL")
+	}
+	if !strings.HasPrefix(location, a.plan.Options.RedirectURI) {
+		if strings.Contains(back.Path, "/login-actions/required-action") {
+			return wrong("the user has to do something first: " + back.Query().Get("execution"))
+		}
+		return wrong("redirected elsewhere: " + location)
+	}
+	q := back.Query()
+	if e := q.Get("error"); e != "" {
+		return wrong("redirected with error " + e + " " + q.Get("error_description"))
+	}
+	if q.Get("state") != a.state {
+		return wrong("redirected with another state")
+	}
+	if a.code = q.Get("code"); a.code == "" {
+		return wrong("redirected without a code")
+	}
+	return nil
+}
+
+func (a *Actor) exchange() {
+	a.form = a.form[:0]
+	a.field("grant_type", "authorization_code")
+	a.field("code", a.code)
+	a.field("redirect_uri", a.plan.Options.RedirectURI)
+	if a.plan.Options.PKCE {
+		a.field("code_verifier", a.verifier)
+	}
+	a.asClient(a.endpoints().Token)
+}
+
+func (a *Actor) checkLoginTokens() *Failure {
+	if f := a.checkTokens(); f != nil {
+		return f
+	}
+	if !a.plan.Options.hasScope("openid") {
+		return nil
+	}
+	claims, ok := readClaims(a.granted.ID)
+	switch {
+	case !ok:
+		return wrong("the ID token can't be read")
+	case claims.Nonce != a.nonce:
+		return wrong("the ID token has another nonce")
+	case claims.Expires <= claims.Issued:
+		return wrong("the ID token is expired from the start")
+	}
+	return nil
+}

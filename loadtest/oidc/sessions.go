@@ -1,0 +1,178 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/benchctl/benchctl/loadtest/client"
+	"github.com/benchctl/benchctl/loadtest/stats"
+)
+
+// Session is one user's session at one client, with one owner.
+type Session struct {
+	Realm, Client, User int
+	// Subject and Name are what userinfo must answer.
+	Subject, Name string
+	tokens        atomic.Pointer[Tokens]
+	// stale is set when the server no longer takes its tokens.
+	stale atomic.Bool
+}
+
+// Tokens are the session's current ones; nil before it was opened.
+func (s *Session) Tokens() *Tokens { return s.tokens.Load() }
+
+// RenewAt is when a session should be opened anew: some time before the token
+// that the flows need ends. Zero for never.
+func (s *Session) renewAt(needAccess, needRefresh bool, opened time.Time) time.Time {
+	t := s.tokens.Load()
+	var first time.Time
+	for _, end := range []struct {
+		needed bool
+		at     time.Time
+	}{{needAccess, t.Expires}, {needRefresh, t.RefreshExpires}} {
+		if end.needed && !end.at.IsZero() && (first.IsZero() || end.at.Before(first)) {
+			first = end.at
+		}
+	}
+	if first.IsZero() {
+		return first
+	}
+	const most = time.Minute
+	return first.Add(-min(most, first.Sub(opened)/3))
+}
+
+// session takes the actor's next own session in turn and sets whom it is for.
+func (a *Actor) session() (*Session, *Tokens) {
+	s := a.sessions[a.turn%len(a.sessions)]
+	a.turn++
+	a.clientID, a.secret = a.plan.Directory.Client(s.Realm, s.Client)
+	a.user, a.pass = s.Name, ""
+	return s, s.tokens.Load()
+}
+
+// onSession runs one request on a session; where its tokens turn out to be too
+// old, it is marked to be opened anew.
+func (a *Actor) onSession(ctx context.Context, op string, s *Session, check func(*Actor) *Failure) *Failure {
+	f := a.step(ctx, op, check)
+	if f != nil && f.Class == stats.Expired {
+		s.stale.Store(true)
+	}
+	return f
+}
+
+func (a *Actor) userinfo(ctx context.Context) *Failure {
+	s, t := a.session()
+	a.get(a.plan.Realms[s.Realm].UserInfo, bearer(t.Access))
+	a.current = s
+	return a.onSession(ctx, UserInfo, s, (*Actor).checkUserInfo)
+}
+
+func (a *Actor) checkUserInfo() *Failure {
+	if a.ans.Status != 200 {
+		return a.badStatus()
+	}
+	var c claims
+	if err := json.Unmarshal(a.ans.Body, &c); err != nil {
+		return wrongPage("the answer is no JSON: ")
+	}
+	return a.sameUser(c)
+}
+
+// sameUser compares who an answer is about with whose session it is.
+func (a *Actor) sameUser(c claims) *Failure {
+	switch {
+	case c.Subject == "":
+		return wrong("no sub in the answer")
+	case a.current.Subject != "" && c.Subject != a.current.Subject:
+		return wrong("the answer is about another user (sub)")
+	case c.User != "" && !strings.EqualFold(c.User, a.current.Name):
+		return wrong("the answer is about another user (preferred_username)")
+	}
+	return nil
+}
+
+func (a *Actor) refresh(ctx context.Context) *Failure {
+	s, t := a.session()
+	a.form = a.form[:0]
+	a.field("grant_type", "refresh_token")
+	a.field("refresh_token", t.Refresh)
+	a.asClient(a.plan.Realms[s.Realm].Token)
+	f := a.onSession(ctx, Refresh, s, (*Actor).checkGrant)
+	if f == nil {
+		granted := a.granted
+		if granted.Refresh == "" { // the server lets the old one live on
+			granted.Refresh, granted.RefreshExpires = t.Refresh, t.RefreshExpires
+		}
+		s.tokens.Store(&granted)
+	}
+	return f
+}
+
+func (a *Actor) introspect(ctx context.Context) *Failure {
+	s, t := a.session()
+	a.form = a.form[:0]
+	a.field("token", t.Access)
+	a.field("token_type_hint", "access_token")
+	a.asClient(a.plan.Realms[s.Realm].Introspect)
+	a.current = s
+	return a.onSession(ctx, Introspect, s, (*Actor).checkActive)
+}
+
+func (a *Actor) checkActive() *Failure {
+	if a.ans.Status != 200 {
+		return a.badStatus()
+	}
+	var answer struct {
+		Active bool   `json:"active"`
+		Sub    string `json:"sub"`
+	}
+	if err := json.Unmarshal(a.ans.Body, &answer); err != nil {
+		return wrongPage("the answer is no JSON: ")
+	}
+	switch {
+	case !answer.Active:
+		return wrong("the token is not active for this client")
+	case answer.Sub != "" && a.current.Subject != "" && answer.Sub != a.current.Subject:
+		return wrong("the answer is about another user (sub)")
+	}
+	return nil
+}
+
+// entitlement asks for a UMA ticket with the user's token.
+func (a *Actor) entitlement(ctx context.Context) *Failure {
+	s, t := a.session()
+	a.form = a.form[:0]
+	a.field("grant_type", "urn:ietf:params:oauth:grant-type:uma-ticket")
+	a.field("audience", a.plan.Options.Audience)
+	a.post(a.plan.Realms[s.Realm].Token, bearer(t.Access))
+	return a.onSession(ctx, Entitlement, s, (*Actor).checkGrant)
+}
+
+// brokerToken reads the token of the identity provider that the user came from.
+func (a *Actor) brokerToken(ctx context.Context) *Failure {
+	s, t := a.session()
+	to, err := client.ParseEndpoint(a.plan.Realms[s.Realm].Base + "/broker/" + a.plan.Options.Alias + "/token")
+	if err != nil {
+		return a.stepless(BrokerToken, err.Error())
+	}
+	a.get(to, bearer(t.Access))
+	return a.onSession(ctx, BrokerToken, s, (*Actor).checkBrokerToken)
+}
+
+// checkBrokerToken takes JSON and the form encoding that some providers use.
+func (a *Actor) checkBrokerToken() *Failure {
+	if a.ans.Status != 200 {
+		return a.badStatus()
+	}
+	var g grant
+	if json.Unmarshal(a.ans.Body, &g) == nil && g.Access != "" {
+		return nil
+	}
+	if strings.Contains(string(a.ans.Body), "access_token=") {
+		return nil
+	}
+	return wrong("no access_token in the answer")
+}

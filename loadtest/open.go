@@ -1,0 +1,171 @@
+package loadtest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/benchctl/benchctl/loadtest/pace"
+	"github.com/benchctl/benchctl/loadtest/stats"
+)
+
+// initialConnections is where an open model that may grow begins.
+const initialConnections = 10
+
+// ticket is one intended start that was released.
+type ticket struct {
+	intended, released time.Duration
+	// free tells that a worker stood free at release, so that any delay until
+	// it begins is the generator's own.
+	free bool
+}
+
+// desk hands tickets to workers. A free worker gets the next one at once, the
+// one that has been free longest first, so that all connections and sessions
+// get their turn; with none free the ticket waits in line.
+type desk struct {
+	mu      sync.Mutex
+	free    []chan ticket // longest free first
+	line    []ticket
+	first   int // of line
+	limit   int // of tickets in line
+	closed  bool
+	workers int
+	most    int
+	hire    func(number int, t ticket)
+}
+
+// offer gives t to a worker, hires one for it, or puts it in line; false where
+// the line is full.
+func (d *desk) offer(t ticket) bool {
+	d.mu.Lock()
+	if len(d.free) > 0 {
+		w := d.free[0]
+		d.free = append(d.free[:0], d.free[1:]...)
+		d.mu.Unlock()
+		t.free = true
+		w <- t
+		return true
+	}
+	if d.workers < d.most {
+		number := d.workers
+		d.workers++
+		d.mu.Unlock()
+		t.free = true
+		d.hire(number, t)
+		return true
+	}
+	defer d.mu.Unlock()
+	if len(d.line)-d.first >= d.limit {
+		return false
+	}
+	if d.first > len(d.line)/2 && d.first > 1024 {
+		d.line = d.line[:copy(d.line, d.line[d.first:])]
+		d.first = 0
+	}
+	d.line = append(d.line, t)
+	return true
+}
+
+// next waits for a ticket; own is the worker's channel, with room for one.
+func (d *desk) next(own chan ticket) (ticket, bool) {
+	d.mu.Lock()
+	if d.first < len(d.line) {
+		t := d.line[d.first]
+		d.first++
+		d.mu.Unlock()
+		return t, true
+	}
+	if d.closed {
+		d.mu.Unlock()
+		return ticket{}, false
+	}
+	d.free = append(d.free, own)
+	d.mu.Unlock()
+	t, ok := <-own
+	return t, ok
+}
+
+// close sends workers home once the line is empty.
+func (d *desk) close() {
+	d.mu.Lock()
+	d.closed = true
+	for _, w := range d.free {
+		close(w)
+	}
+	d.free = nil
+	d.mu.Unlock()
+}
+
+// queueLimit is how many starts may wait: a minute's worth, within bounds that
+// keep memory small. Beyond it they are dropped, counted, and the run invalid.
+func queueLimit(rate float64) int {
+	const least, most = 10_000, 2_000_000
+	return int(min(max(rate*60, least), most))
+}
+
+// runRate releases starts at their intended times to workers, whatever the
+// server does. It returns when the last answer is in.
+func (e *engine) runRate(ctx context.Context, st *stage) error {
+	timer := pace.NewTimer(e.Clock)
+	var wg sync.WaitGroup
+	d := &desk{limit: queueLimit(st.rate), most: e.ownersN}
+	work := func(number int, t ticket, has bool) {
+		v := e.newVU(number)
+		defer v.Renew()
+		e.rec.join()
+		defer e.rec.leave()
+		own := make(chan ticket, 1)
+		for {
+			if !has {
+				if t, has = d.next(own); !has {
+					return
+				}
+			}
+			e.serve(ctx, v, st.windowOf(t.intended), t)
+			has = false
+		}
+	}
+	d.hire = func(number int, t ticket) {
+		wg.Go(func() { work(number, t, true) })
+	}
+	// Workers that are sure to be needed are there before the load begins.
+	atOnce := e.Load.Connections
+	if atOnce == 0 {
+		atOnce = min(initialConnections, e.ownersN)
+	}
+	for number := range atOnce {
+		d.workers++
+		wg.Go(func() { work(number, ticket{}, false) })
+	}
+	err := pace.Release(ctx, e.Clock, timer, st.origin, pace.Constant(st.rate, st.shape), func(intended, now time.Duration) {
+		w := st.windowOf(intended)
+		w.started.Add(1)
+		if !d.offer(ticket{intended: intended, released: now}) {
+			e.rec.dropped.Add(1)
+		}
+	})
+	d.close()
+	wg.Wait()
+	if cerr := timer.Close(); err == nil && cerr != nil {
+		err = fmt.Errorf("closing the pacer's timer: %w", cerr)
+	}
+	return err
+}
+
+// serve runs the iteration of one ticket.
+func (e *engine) serve(ctx context.Context, v *vu, w *window, t ticket) {
+	if ctx.Err() != nil { // the run was cut short while it waited
+		w.Iterations.Record(&stats.Sample{Class: stats.Cancelled})
+		return
+	}
+	if w != e.rec.outside {
+		late := t.released
+		if t.free {
+			late = e.Clock.Now()
+		}
+		e.rec.lateness.Record(late - t.intended)
+	}
+	v.iterate(ctx, w, t.intended)
+}

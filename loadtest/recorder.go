@@ -1,0 +1,147 @@
+package loadtest
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/benchctl/benchctl/loadtest/oidc"
+	"github.com/benchctl/benchctl/loadtest/pace"
+	"github.com/benchctl/benchctl/loadtest/stats"
+)
+
+// window is a stretch of the run that is counted for itself.
+type window struct {
+	*stats.Window
+	started atomic.Int64
+}
+
+// recorder counts a whole run: one window for all that is not measured (ramps,
+// warm-up, cool-down) and one for each measured stretch. What belongs where is
+// decided by an iteration's intended start, so that what a stalled server
+// answers late still counts where it was meant to be.
+type recorder struct {
+	operations []string
+	outside    *window
+	lateness   stats.Histogram // of starts in measured windows
+	dropped    atomic.Int64
+	active     atomic.Int64 // virtual users at work
+	activeLow  atomic.Int64 // its extremes since the last reset
+	activeHigh atomic.Int64
+
+	mu      sync.Mutex
+	windows []*window // outside first
+
+	sampled [stats.NumClasses]atomic.Bool
+	samples map[string]FailureSample // under mu
+}
+
+func newRecorder(operations []string) *recorder {
+	r := &recorder{operations: operations, samples: map[string]FailureSample{}}
+	r.outside = r.open()
+	return r
+}
+
+// open adds a window.
+func (r *recorder) open() *window {
+	w := &window{Window: stats.NewWindow(len(r.operations))}
+	r.mu.Lock()
+	r.windows = append(r.windows, w)
+	r.mu.Unlock()
+	return w
+}
+
+func (r *recorder) all() []*window {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.windows)
+}
+
+// Wants and keep hold the first sample of each class.
+func (r *recorder) wants(c stats.Class) bool { return c.Failure() && !r.sampled[c].Load() }
+
+func (r *recorder) keep(f *oidc.Failure) {
+	if !f.Class.Failure() || !r.sampled[f.Class].CompareAndSwap(false, true) {
+		return
+	}
+	r.mu.Lock()
+	r.samples[f.Class.String()] = FailureSample{Operation: f.Operation, Status: f.Status, Text: f.Text}
+	r.mu.Unlock()
+}
+
+// join and leave count virtual users at work.
+func (r *recorder) join() {
+	n := r.active.Add(1)
+	for old := r.activeHigh.Load(); n > old && !r.activeHigh.CompareAndSwap(old, n); old = r.activeHigh.Load() {
+	}
+}
+
+func (r *recorder) leave() {
+	n := r.active.Add(-1)
+	for old := r.activeLow.Load(); n < old && !r.activeLow.CompareAndSwap(old, n); old = r.activeLow.Load() {
+	}
+}
+
+// resetActive begins a new reading of the extremes.
+func (r *recorder) resetActive() {
+	n := r.active.Load()
+	r.activeLow.Store(n)
+	r.activeHigh.Store(n)
+}
+
+// totals are counts over all windows.
+type totals struct {
+	started, done, failed int64
+	classes               [stats.NumClasses]int64
+	response              *stats.Snapshot
+}
+
+func (r *recorder) totals() totals {
+	t := totals{response: &stats.Snapshot{}}
+	for _, w := range r.all() {
+		f := w.Iterations.Figures()
+		t.started += w.started.Load()
+		t.done += f.Done()
+		t.failed += f.Failures()
+		for c, n := range f.Classes {
+			t.classes[c] += n
+		}
+		t.response.Add(f.Response)
+	}
+	return t
+}
+
+// meter is one virtual user's way to the recorder.
+type meter struct {
+	*recorder
+	window *window
+}
+
+// Request implements oidc.Meter.
+func (m *meter) Request(op int, s *stats.Sample) { m.window.Op(op).Record(s) }
+
+// Wants implements oidc.Meter.
+func (m *meter) Wants(c stats.Class) bool { return m.wants(c) }
+
+// Failed implements oidc.Meter.
+func (m *meter) Failed(f *oidc.Failure) { m.keep(f) }
+
+// stage is one stretch of load with its own course and window.
+type stage struct {
+	origin   time.Duration // of the clock
+	shape    pace.Shape
+	measured *window
+	outside  *window
+	rate     float64 // at full height; 0 in closed models
+	vus      int
+}
+
+// windowOf is where an iteration with that intended start is counted.
+func (s *stage) windowOf(intended time.Duration) *window {
+	from, to := s.shape.Window()
+	if at := intended - s.origin; at >= from && at < to {
+		return s.measured
+	}
+	return s.outside
+}

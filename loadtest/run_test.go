@@ -1,0 +1,256 @@
+package loadtest
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/benchctl/benchctl/inventory/secret"
+	"github.com/benchctl/benchctl/loadtest/dataset"
+	"github.com/benchctl/benchctl/loadtest/idp"
+)
+
+// idle stands in for this process's own use: in a test the server runs in it.
+func idle() OwnUse { return OwnUse{} }
+
+func testServer(t *testing.T, o idp.Options) (*idp.Server, string) {
+	t.Helper()
+	o.Accounts = dataset.Accounts{Seed: 1}
+	s, err := idp.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	return s, h.URL
+}
+
+// testSettings are a short closed test of a flow.
+func testSettings(url, flow string) Settings {
+	return Settings{
+		Flow: flow, URL: url, RedirectURI: "http://dummy/url", Timeout: Seconds(10 * time.Second),
+		Identities: Identities{
+			Realms: 2, Clients: 3, Users: 50, DatasetSeed: 1,
+			RealmPattern: dataset.RealmPattern, ClientPattern: dataset.ClientPattern, UserPattern: dataset.UserPattern,
+		},
+		Load: Load{Kind: Closed, VUs: 4, Hold: Seconds(400 * time.Millisecond)},
+	}
+}
+
+func mustRun(t *testing.T, s Settings, o Options) *Result {
+	t.Helper()
+	o.OwnUse = idle
+	r, err := Run(t.Context(), s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestFlowsAgainstServer(t *testing.T) {
+	for _, tt := range []struct {
+		flow       string
+		change     func(*Settings)
+		operations []string
+	}{
+		{flow: "login", operations: []string{"auth", "authenticate", "token"}},
+		{flow: "login", change: func(s *Settings) { s.PKCE, s.NewConns, s.Offline = true, true, true }, operations: []string{"auth", "authenticate", "token"}},
+		{flow: "userinfo", operations: []string{"userinfo"}},
+		{flow: "userinfo", change: func(s *Settings) { s.Sessions = 20 }, operations: []string{"userinfo"}},
+		{flow: "refresh", operations: []string{"refresh"}},
+		{flow: "introspect", operations: []string{"introspect"}},
+		{flow: "introspect", change: func(s *Settings) { s.ClientAuth = "basic" }, operations: []string{"introspect"}},
+		{flow: "password", operations: []string{"password"}},
+		{flow: "client-credentials", operations: []string{"client-credentials"}},
+		{flow: "jwks", operations: []string{"jwks"}},
+		{flow: "discovery", operations: []string{"discovery"}},
+		{flow: "logout", operations: []string{"password", "logout"}},
+		{flow: "userinfo", change: func(s *Settings) {
+			s.Load = Load{Kind: ConstRate, Rate: 100, Duration: Seconds(500 * time.Millisecond), Connections: 4}
+		}, operations: []string{"userinfo"}},
+	} {
+		t.Run(tt.flow, func(t *testing.T) {
+			_, url := testServer(t, idp.Options{})
+			s := testSettings(url, tt.flow)
+			if tt.change != nil {
+				tt.change(&s)
+			}
+			r := mustRun(t, s, Options{})
+			if r.Iterations.Requests == 0 || r.Iterations.Failures != 0 {
+				t.Fatalf("iterations %d, failures %d, samples %v", r.Iterations.Requests, r.Iterations.Failures, r.Samples)
+			}
+			for _, op := range tt.operations {
+				o := r.Operations[op]
+				if o == nil || o.Requests != r.Iterations.Requests || o.ResponseMS.P50 <= 0 || o.BytesIn == 0 || o.BytesOut == 0 {
+					t.Errorf("operation %s: %+v", op, o)
+				}
+			}
+			if r.Verdict == Failed {
+				t.Errorf("verdict %s: %v", r.Verdict, r.Reasons)
+			}
+		})
+	}
+}
+
+func TestWrongPasswordFailsEveryIteration(t *testing.T) {
+	_, url := testServer(t, idp.Options{})
+	s := testSettings(url, "login")
+	s.Identities.Password = secret.New("not-the-password")
+	r := mustRun(t, s, Options{})
+	if r.Verdict != Failed || r.Iterations.Failures == 0 || r.Iterations.Failures != r.Iterations.Requests {
+		t.Fatalf("verdict %s, %d failures of %d", r.Verdict, r.Iterations.Failures, r.Iterations.Requests)
+	}
+	if r.Iterations.ResponseMS.Max != 0 {
+		t.Errorf("failures entered the latency of successes: %+v", r.Iterations.ResponseMS)
+	}
+	sample, ok := r.Samples["wrong_answer"]
+	if !ok || sample.Operation != "authenticate" || strings.Contains(sample.Text, "not-the-password") {
+		t.Errorf("sample %+v", sample)
+	}
+}
+
+func TestUnreachableServerIsAnErrorAndNoRun(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(t.Context(), testSettings(url, "login"), Options{})
+	if r != nil || err == nil || !strings.Contains(err.Error(), url) {
+		t.Fatalf("result %v, error %v", r, err)
+	}
+}
+
+func TestCancelKeepsWhatWasMeasured(t *testing.T) {
+	_, url := testServer(t, idp.Options{Shape: idp.Shape{Latency: delay(t, "5ms"), Stall: idp.Stall{At: 800 * time.Millisecond, For: 4 * time.Second}}})
+	s := testSettings(url, "login")
+	s.Load.Hold = Seconds(time.Minute)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(1200*time.Millisecond, cancel)
+	begin := time.Now()
+	r, err := Run(ctx, s, Options{OwnUse: idle})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("took %s to stop", took)
+	}
+	if r.Verdict != Interrupted || r.Iterations.Requests == 0 || r.Iterations.Failures != 0 || r.Iterations.Errors["cancelled"] != 4 {
+		t.Errorf("verdict %s %v, iterations %+v", r.Verdict, r.Reasons, r.Iterations)
+	}
+}
+
+func delay(t *testing.T, text string) idp.Delay {
+	t.Helper()
+	d, err := idp.ParseDelay(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestResultHasTheAgreedShape(t *testing.T) {
+	_, url := testServer(t, idp.Options{})
+	s := testSettings(url, "login")
+	s.WarmUp, s.Load.RampUp, s.Load.RampDown = Seconds(100*time.Millisecond), Seconds(100*time.Millisecond), Seconds(100*time.Millisecond)
+	var seen []Progress
+	r := mustRun(t, s, Options{Progress: func(p Progress) { seen = append(seen, p) }})
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(b, &m); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"schema", "verdict", "reasons", "test", "started", "measured_s", "rate", "operations", "iterations", "stand_in", "thresholds", "engine"} {
+		if _, ok := m[key]; !ok {
+			t.Errorf("no %q in the result", key)
+		}
+	}
+	if len(seen) == 0 || len(r.Series) == 0 {
+		t.Errorf("%d progress reports, %d seconds", len(seen), len(r.Series))
+	}
+	if r.Whole.Iterations.Requests <= r.Iterations.Requests {
+		t.Errorf("whole run %d, steady %d", r.Whole.Iterations.Requests, r.Iterations.Requests)
+	}
+	if r.MeasuredS < 0.39 {
+		t.Errorf("measured %g s", r.MeasuredS)
+	}
+	if len(r.Histograms["iterations/response"]) == 0 || len(r.Histograms["token/waiting"]) == 0 {
+		t.Error("no histograms")
+	}
+}
+
+type fakeSampler struct{ started, stopped int }
+
+func (f *fakeSampler) Start(context.Context) error { f.started++; return nil }
+
+func (f *fakeSampler) Stop(context.Context) (map[string]Usage, error) {
+	f.stopped++
+	return map[string]Usage{"keycloak-server-1": {CPUCores: MeanMax{Mean: 1, Max: 2}}}, nil
+}
+
+func TestSamplerSeesTheMeasuredWindow(t *testing.T) {
+	_, url := testServer(t, idp.Options{})
+	f := &fakeSampler{}
+	r := mustRun(t, testSettings(url, "jwks"), Options{Sampler: f})
+	if f.started != 1 || f.stopped != 1 || r.SUT["keycloak-server-1"].CPUCores.Max != 2 {
+		t.Errorf("%+v, sut %v", f, r.SUT)
+	}
+}
+
+func TestSettingsAreRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*Settings)
+		want   string
+	}{
+		{"no flow", func(s *Settings) { s.Flow = "" }, "no flow"},
+		{"unknown flow", func(s *Settings) { s.Flow = "logn" }, `no flow "logn"`},
+		{"flow and mix", func(s *Settings) { s.Mix = map[string]float64{"jwks": 1} }, "one of the two"},
+		{"negative weight", func(s *Settings) { s.Flow, s.Mix = "", map[string]float64{"jwks": -1} }, "weight of jwks"},
+		{"URL", func(s *Settings) { s.URL = "localhost:8080" }, "URL"},
+		{"negative rate", func(s *Settings) { s.Load = Load{Kind: ConstRate, Rate: -5, Duration: Seconds(time.Second)} }, "rate -5"},
+		{"no VUs", func(s *Settings) { s.Load.VUs = 0 }, "vus 0"},
+		{"nothing measured", func(s *Settings) { s.Load.Hold = 0 }, "nothing would be measured"},
+		{"ramp longer than the test", func(s *Settings) { s.Load.RampUp = Seconds(time.Hour) }, "ramp_up 1h0m0s is longer"},
+		{"negative ramp", func(s *Settings) { s.Load.RampDown = Seconds(-time.Second) }, "ramp_down -1s"},
+		{"more VUs than users", func(s *Settings) { s.Flow, s.Load.VUs = "refresh", 200 }, "more than the 50 users"},
+		{"sessions below VUs", func(s *Settings) { s.Flow, s.Sessions = "userinfo", 2 }, "sessions 2"},
+		{"unknown metric", func(s *Settings) { s.Thresholds = []string{"p97 < 1s"} }, `unknown metric "p97"`},
+		{"unknown operation", func(s *Settings) { s.Thresholds = []string{"tokn: p95 < 1s"} }, `no operation "tokn"`},
+		{"rate share in a closed model", func(s *Settings) { s.Thresholds = []string{"rate >= 95%"} }, "closed model"},
+		{"unknown model", func(s *Settings) { s.Load.Kind = "soak" }, `load model "soak"`},
+		{"client authentication", func(s *Settings) { s.ClientAuth = "jwt" }, "post or basic"},
+		{"no redirect URI", func(s *Settings) { s.RedirectURI = "" }, "redirect URI"},
+		{"pattern", func(s *Settings) { s.Identities.UserPattern = "user_%s" }, "pattern of user names"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := testSettings("http://127.0.0.1:1", "login")
+			tt.change(&s)
+			r, err := Run(t.Context(), s, Options{})
+			if r != nil || err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("error %v, wanted %q in it", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestSessionsThatCannotBeOpened(t *testing.T) {
+	_, url := testServer(t, idp.Options{})
+	s := testSettings(url, "userinfo")
+	s.Identities.Password = secret.New("not-the-password")
+	r := mustRun(t, s, Options{})
+	if r.Verdict != Failed || r.Iterations.Requests != 0 || r.Sessions.Opened != 0 || r.Sessions.Failures == 0 {
+		t.Fatalf("%s %v %+v", r.Verdict, r.Reasons, r.Sessions)
+	}
+}
+
