@@ -33,11 +33,11 @@ func checkHost(s string) *hclfile.Fault {
 
 func checkAddress(s string) *hclfile.Fault {
 	const hint = `Write a host or host:port: "192.0.2.10", "sut.example.org:2222" or "[2001:db8::1]:22".`
-	if scheme, rest, found := strings.Cut(s, "://"); found {
-		return hclfile.Faultf(hint, "%q is a URL (%s), not an address; without %s:// it is %q", s, scheme, scheme, rest)
+	if strings.Contains(s, "://") {
+		return hclfile.Faultf(hint, "%q is a URL, not an address", s)
 	}
-	if user, _, found := strings.Cut(s, "@"); found {
-		return hclfile.Faultf("The user has an attribute of its own: user = \""+user+"\".", "%q has a user in it", s)
+	if strings.Contains(s, "@") {
+		return hclfile.Faultf(`The user has an attribute of its own: user = "NAME".`, "%q has a user in it", s)
 	}
 	host, port, err := splitAddress(s)
 	if err != nil || !isHost(host) {
@@ -51,7 +51,7 @@ func checkPort(port, whole string) *hclfile.Fault {
 		return nil
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return hclfile.Faultf("Ports are numbers from 1 to 65535.", "%q has the port %s, which is none", whole, port)
+		return hclfile.Faultf("Ports are numbers from 1 to 65535.", "the port of %q is none", whole)
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func checkDataDir(s string) *hclfile.Fault {
 func checkRegistry(s string) *hclfile.Fault {
 	const hint = `Write the host as image names begin with it: registry "registry.redhat.io" { … }.`
 	host, port, err := splitAddress(s)
-	if err != nil || !isHost(host) {
+	if err != nil || !isHost(host) || strings.Contains(s, "://") {
 		return hclfile.Faultf(hint, "%q is no host of a registry", s)
 	}
 	return checkPort(port, s)

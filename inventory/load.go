@@ -60,6 +60,9 @@ func Decode(files []*hclfile.File, scope *hclfile.Scope, report *hclfile.Report)
 	declared := map[string]hcl.Range{}
 	for _, f := range files {
 		inv.files = append(inv.files, f.Name)
+		if f.Broken {
+			continue
+		}
 		for _, b := range f.Body.Blocks {
 			if b.Type != "target" && b.Type != "injector" {
 				continue

@@ -18,6 +18,22 @@ func Local() Target {
 	}
 }
 
+// Injector gives an injector by its name. An empty name means the only one
+// there is.
+func (inv Inventory) Injector(name string) (Injector, error) {
+	names := make([]string, len(inv.Injectors))
+	for i, in := range inv.Injectors {
+		names[i] = in.Name
+		if in.Name == name || name == "" && len(inv.Injectors) == 1 {
+			return in, in.unset
+		}
+	}
+	if name == "" && len(names) > 0 {
+		return Injector{}, fmt.Errorf("there are %d injectors; say which: %s", len(names), strings.Join(names, ", "))
+	}
+	return Injector{}, fmt.Errorf("injector %q is not known. %s", name, hclfile.DidYouMean(name, names, "injectors"))
+}
+
 // Target gives a target by its name. An empty name means the only one there
 // is, or this machine where there is no inventory at all. Its error says what
 // there is to choose from, and what to do.

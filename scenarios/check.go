@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
+
 	"github.com/benchctl/benchctl/inventory/hclfile"
 	"github.com/benchctl/benchctl/scenarios/threshold"
 )
@@ -53,22 +55,20 @@ func reserved(name string) bool {
 
 func (d *draft) checkKeycloak(report *hclfile.Report) {
 	k := d.Keycloak
-	if n := len(k.NodeCPUs); n > 0 && n != k.Nodes {
+	if n := len(k.NodeCPUs); n > 0 && n != k.Nodes && !d.places.Bad("keycloak/nodes") {
 		report.Errorf(d.places.Find("keycloak/node_cpus"), `One cpuset for each node, or cpus = "…" for all of them.`, "node_cpus has %d cpusets for %d nodes", n, k.Nodes)
 	}
 	if k.Nodes > 1 && d.Proxy == nil {
 		report.Errorf(d.places.Find("keycloak/nodes"), `Add proxy "traefik" { }, or extend a scenario that has one.`, "%d nodes without a proxy: all load would go to one of them", k.Nodes)
 	}
 	switch {
-	case k.Memory == 0 && !d.unknown("keycloak/memory"):
+	case d.places.Bad("keycloak/memory"):
+	case k.Memory == 0:
 		report.Warnf(d.places.Find("keycloak/memory"), `Write memory = "2g".`, "keycloak has no memory limit, so its heap depends on the machine")
-	case k.Memory > 0 && k.Memory < leastKeycloak:
+	case k.Memory < leastKeycloak:
 		report.Warnf(d.places.Find("keycloak/memory"), `Give it "750m" at least; "2g" is advised.`, "keycloak may not start with less than 750m of memory")
 	}
 }
-
-// unknown tells whether something was written whose value is not known here.
-func (d *draft) unknown(string) bool { return false }
 
 // checkPorts holds published ports apart.
 func (d *draft) checkPorts(report *hclfile.Report) {
@@ -97,32 +97,60 @@ func (d *draft) checkPorts(report *hclfile.Report) {
 func (d *draft) checkTest(t Test, report *hclfile.Report) {
 	path := "test/" + t.Name
 	at := d.places.Find
-	if t.Flow == "" && len(t.Mix) == 0 && !d.places.Has(path+"/flow") && !d.places.Has(path+"/mix") {
+	flow, mix := d.places.Has(path+"/flow"), d.places.Has(path+"/mix")
+	switch {
+	case !flow && !mix:
 		report.Errorf(at(path), `Write flow = "login", or mix = { login = 1, refresh = 8 }.`, "test %q has neither a flow nor a mix", t.Name)
-	}
-	if t.Flow == "" && len(t.Mix) == 0 && d.places.Has(path+"/mix") && !report.HasErrors() {
+	case mix && len(t.Mix) == 0 && !d.places.Bad(path+"/mix"):
 		report.Errorf(at(path+"/mix"), `Write mix = { login = 1, refresh = 8 }.`, "the mix of test %q is empty", t.Name)
 	}
-	if users := d.Dataset.Realms * d.Dataset.Users; t.Sessions > users && !t.ReuseUsers {
-		report.Errorf(at(path+"/sessions"), "Have fewer sessions or more users, or say reuse_users = true: sessions of one user then pile up in the server.",
+	if users := d.Dataset.Realms * d.Dataset.Users; t.Sessions > users && !t.ReuseUsers && !d.countsBad(path) {
+		report.Errorf(d.latest(path+"/sessions", "dataset/size", "dataset/users", "dataset/realms"),
+			fmt.Sprintf("Write sessions = %d in test %q, or have more users, or say reuse_users = true there: sessions of one user then pile up in the server.", users, t.Name),
 			"test %q opens %d sessions for %d users", t.Name, t.Sessions, users)
 	}
 	d.checkThresholds(t, path, report)
 	d.checkLoad(t, path+"/load", report)
 }
 
-// checkThresholds holds the operations that thresholds name to those that the
-// test makes.
+// latest is where the attribute stands that was written last of those whose
+// values don't go together: in the outermost child, which can be changed.
+func (d *draft) latest(paths ...string) hcl.Range {
+	best := d.places[paths[0]]
+	for _, path := range paths[1:] {
+		if p, ok := d.places[path]; ok && p.Level > best.Level {
+			best = p
+		}
+	}
+	return best.Range
+}
+
+// countsBad tells whether one of the figures that sessions depend on is wrong
+// or not known.
+func (d *draft) countsBad(path string) bool {
+	for _, p := range []string{"dataset/realms", "dataset/users", "dataset/size", path + "/reuse_users"} {
+		if d.places.Bad(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkThresholds holds thresholds to what the test does: the operations that
+// it makes, the rate that its load asks for.
 func (d *draft) checkThresholds(t Test, path string, report *hclfile.Report) {
 	operations := t.Operations()
-	if len(operations) == 0 {
-		return
-	}
 	for i, text := range t.Thresholds {
 		th, err := threshold.Parse(text)
-		if err == nil && th.Operation != "" && !contains(operations, th.Operation) {
-			report.Errorf(d.places.Find(fmt.Sprintf("%s/thresholds/%d", path, i)), hclfile.DidYouMean(th.Operation, operations, "operations"),
-				"threshold %q: test %q makes no operation %q", text, t.Name, th.Operation)
+		if err != nil {
+			continue
+		}
+		at := d.places.Find(fmt.Sprintf("%s/thresholds/%d", path, i))
+		if th.Operation != "" && len(operations) > 0 && !contains(operations, th.Operation) {
+			report.Errorf(at, hclfile.DidYouMean(th.Operation, operations, "operations"), "threshold %q: test %q makes no operation %q", text, t.Name, th.Operation)
+		}
+		if th.Metric == threshold.Rate && th.Unit == threshold.Percent && (t.Load.Kind == LoadClosed || t.Load.Kind == LoadConnections) {
+			report.Errorf(at, `Give the rate itself, as in "rate > 400/s".`, "threshold %q: load %q of test %q asks for no rate that it could be a share of", text, t.Load.Kind, t.Name)
 		}
 	}
 }
@@ -141,6 +169,9 @@ var neededExample = map[string]string{
 }
 
 func (d *draft) checkLoad(t Test, path string, report *hclfile.Report) {
+	if d.places.Bad(path) {
+		return
+	}
 	if t.Load.Kind == "" {
 		report.Errorf(d.places.Find(path), `Write load "closed" { vus = 10 hold = "2m" } or another: `+strings.Join(loadKinds, ", ")+".", "test %q has no load", t.Name)
 		return
@@ -150,7 +181,7 @@ func (d *draft) checkLoad(t Test, path string, report *hclfile.Report) {
 			report.Errorf(d.places.Find(path), "Write "+neededExample[name]+".", "load %q of test %q has no %s", t.Load.Kind, t.Name, name)
 		}
 	}
-	if d.places.Has(path+"/steps") && len(t.Load.Steps) == 0 && !report.HasErrors() {
+	if d.places.Has(path+"/steps") && len(t.Load.Steps) == 0 && !d.places.Bad(path+"/steps") {
 		report.Errorf(d.places.Find(path+"/steps"), "Write "+neededExample["steps"]+".", "load %q of test %q has no step", t.Load.Kind, t.Name)
 	}
 	if t.Load.Kind != LoadConnections {

@@ -275,7 +275,7 @@ var testAttrs = []hclfile.Attr[Test]{
 func checkThreshold(text string) *hclfile.Fault {
 	_, err := threshold.Parse(text)
 	if e, ok := err.(*threshold.Error); ok {
-		return hclfile.Faultf(strings.ToUpper(e.Hint[:1])+e.Hint[1:]+".", "threshold %q: %s", text, e.Problem)
+		return hclfile.Faultf(strings.ToUpper(e.Hint[:1])+e.Hint[1:]+".", "%q: %s", text, e.Problem)
 	}
 	return nil
 }

@@ -46,6 +46,8 @@ type Catalog struct {
 	// builtinScope has no variables but env() all the same.
 	builtinScope *hclfile.Scope
 	report       *hclfile.Report
+	// broken is set when a file did not parse: names may be missing.
+	broken bool
 }
 
 // entry is one scenario that is known but not decoded.
@@ -131,6 +133,7 @@ func newCatalog(files, others []*hclfile.File, opts hclfile.Options, report *hcl
 	all := append(append([]*hclfile.File(nil), files...), others...)
 	for _, f := range all {
 		f.CheckTop(report)
+		c.broken = c.broken || f.Broken
 	}
 	c.scope = hclfile.NewScope(all, opts, report)
 	c.scope.CheckVars(report)
@@ -223,7 +226,7 @@ func (c *Catalog) link(e *entry, builtin *Catalog) {
 	if b := builtin.byName[e.extends]; b != nil && (e.parent == nil || e.parent == e && b != e) {
 		e.parent = b
 	}
-	if e.parent == nil {
+	if e.parent == nil && !c.broken {
 		known := append(namesOf(c.entries, entryName), namesOf(builtin.entries, entryName)...)
 		c.report.Errorf(e.extendsAt, hclfile.DidYouMean(e.extends, unique(without(known, e.name, itself)), "scenarios"), "scenario %q extends %q, which is not known", e.name, e.extends)
 	}
@@ -335,7 +338,8 @@ func (c *Catalog) Source(name string) (string, error) {
 
 // Scenario gives a scenario after extends, variables and defaults. What is
 // wrong with it, or with a parent, is one *hclfile.Error; a name that is not
-// known is an error that says what there is.
+// known is an error that says what there is. It is not safe to be called by
+// several goroutines at once.
 func (c *Catalog) Scenario(name string) (*Scenario, error) {
 	e, err := c.find(name)
 	if err != nil {

@@ -113,6 +113,7 @@ func (d *draft) addDataset(dec *hclfile.Decoder, b hclfile.Block) {
 	switch {
 	case sized && counted != "":
 		dec.Report.Errorf(d.places.Find("dataset/size"), "Keep the size, or the counts.", "dataset has a size and %s", counted)
+		d.places.Spoil("dataset/size")
 	case counted != "":
 		d.Dataset.Size = ""
 		d.places.Forget("dataset/size")

@@ -14,17 +14,25 @@ func Validate(files []string, opts hclfile.Options) ([]hclfile.Diagnostic, error
 	opts.Lenient = true
 	report := &hclfile.Report{}
 	parsed := hclfile.Read(files, opts.ReadFile, report)
-	broken := report.HasErrors()
 	c := newCatalog(parsed, nil, opts, report)
 	inventory.Decode(parsed, c.scope, report)
 	for _, e := range c.entries {
-		// A scenario of a file that did not parse would lack what comes
-		// after the fault.
-		if !e.file.Builtin && !broken {
+		if !e.file.Builtin && !e.incomplete() {
 			c.decode(e, report)
 		}
 	}
 	return report.Result()
+}
+
+// incomplete tells whether the scenario, or a parent, may lack what stands
+// after a fault of its file.
+func (e *entry) incomplete() bool {
+	for at := e; at != nil; at = at.parent {
+		if at.file.Broken {
+			return true
+		}
+	}
+	return false
 }
 
 // Format lays a file out as benchctl fmt does; what does not parse stays as

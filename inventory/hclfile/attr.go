@@ -101,14 +101,13 @@ func (v Value) at(key string) Value {
 // plain gives the value without marks, converted; not ok, with the fault
 // reported, for what a plain attribute cannot take.
 func (v Value) plain(want cty.Type, report *Report) (cty.Value, bool) {
-	if hasMark(v.raw, sensitiveMark) {
-		report.Errorf(v.Range, "Use a variable that is not declared sensitive, or none of the function sensitive().", "%s would show a sensitive value", v.Attr)
+	if v.refused(report) {
 		return cty.NilVal, false
 	}
 	raw, _ := v.raw.UnmarkDeep()
 	got, err := convert.Convert(raw, want)
 	if err != nil || got.IsNull() {
-		report.Errorf(v.Range, example[kindName(want)], "%s takes %s, not %s", v.Attr, kindName(want), kindName(raw.Type()))
+		report.Errorf(v.Range, example[kindName(want)], "%s takes %s, not %s", v.Attr, wantName(want), kindName(raw.Type()))
 		return cty.NilVal, false
 	}
 	return got, true
@@ -120,6 +119,26 @@ var example = map[string]string{
 	"a number":      "A number is written without quotes: 12.",
 	"true or false": "Write true or false.",
 	"a list":        `A list is written [ "a", "b" ].`,
+}
+
+// refused reports a value that is declared sensitive where it would be shown.
+func (v Value) refused(report *Report) bool {
+	if !hasMark(v.raw, sensitiveMark) {
+		return false
+	}
+	report.Errorf(v.Range, "Only attributes for secrets take one: a variable must not be declared sensitive to be used here.", "%s would show a value that is declared sensitive", v.Attr)
+	return true
+}
+
+// wantName is kindName with what a list holds.
+func wantName(t cty.Type) string {
+	switch {
+	case t == cty.List(cty.String):
+		return "a list of texts"
+	case t == cty.List(cty.Number):
+		return "a list of numbers"
+	}
+	return kindName(t)
 }
 
 func kindName(t cty.Type) string {
@@ -154,6 +173,9 @@ func (v Value) fault(f *Fault, text string, report *Report) {
 		problem = strings.ReplaceAll(problem, strconv.Quote(text), shown)
 		if text != "" && strings.Contains(problem, text) {
 			problem = "does not take " + shown
+		}
+		if text != "" && strings.Contains(f.Hint, text) {
+			f = &Fault{}
 		}
 	}
 	report.Errorf(v.Range, f.Hint, "%s: %s", v.Attr, problem)
@@ -278,13 +300,16 @@ func (v Value) number(n cty.Value) string {
 	return n.AsBigFloat().Text('g', 10)
 }
 
+// decimal writes a bound without an exponent.
+func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
 // Float is a number from low to high.
 func Float[T any](name string, low, high float64, field func(*T) *float64) Attr[T] {
 	return Attr[T]{Name: name, set: func(dst *T, v Value, report *Report) {
 		if got, ok := v.plain(cty.Number, report); ok {
 			n, _ := got.AsBigFloat().Float64()
 			if n < low || n > high {
-				report.Errorf(v.Range, "", "%s takes a number from %g to %g, not %s", name, low, high, v.number(got))
+				report.Errorf(v.Range, "", "%s takes a number from %s to %s, not %s", name, decimal(low), decimal(high), v.number(got))
 				return
 			}
 			*field(dst) = n
@@ -308,7 +333,7 @@ func Floats[T any](name string, low, high float64, field func(*T) *[]float64) At
 			}
 			n, _ := e.AsBigFloat().Float64()
 			if n < low || n > high {
-				report.Errorf(v.Range, "", "%s takes numbers from %g to %g, not %s", name, low, high, v.number(e))
+				report.Errorf(v.Range, "", "%s takes numbers from %s to %s, not %s", name, decimal(low), decimal(high), v.number(e))
 				return
 			}
 			list = append(list, n)

@@ -16,6 +16,9 @@ type Place struct {
 	Level int
 	// Builtin is set when the file is part of the program.
 	Builtin bool
+	// Bad is set when the value is wrong, which was reported, or not known
+	// here: what follows from it should not be looked at.
+	Bad bool
 }
 
 // String is FILE:LINE:COL, of a built-in file its name alone.
@@ -31,6 +34,16 @@ type Places map[string]Place
 
 // Has tells whether something was written at the path.
 func (p Places) Has(path string) bool { _, ok := p[path]; return ok }
+
+// Bad tells whether what was written at the path cannot be used.
+func (p Places) Bad(path string) bool { return p[path].Bad }
+
+// Spoil marks what was written at the path as wrong.
+func (p Places) Spoil(path string) {
+	place := p[path]
+	place.Bad = true
+	p[path] = place
+}
 
 // Find gives the range at the path, or of the nearest thing around it.
 func (p Places) Find(path string) hcl.Range {
@@ -117,16 +130,20 @@ func Decode[T any](d *Decoder, path, what string, body *hclsyntax.Body, attrs []
 				continue
 			}
 			v.Place = Place{Range: v.Range, Level: d.Level, Builtin: d.File.Builtin}
-			d.note(join(path, a.Name), v)
+			before := d.Report.errors
 			if ok && v.raw.IsWhollyKnown() {
 				a.set(dst, v, d.Report)
+			} else {
+				ok = false
 			}
+			v.Place.Bad = !ok || d.Report.errors > before
+			d.note(join(path, a.Name), v)
 		}
 		if !known {
 			d.unknownAttribute(written, names, types, what)
 		}
 	}
-	return d.inner(body, kinds, types, names, what)
+	return d.inner(path, body, kinds, types, names, what)
 }
 
 // note takes down where a value stands, and each element of a written list.
@@ -160,7 +177,7 @@ func (d *Decoder) unknownAttribute(written *hclsyntax.Attribute, names, types []
 	d.Report.Errorf(written.NameRange, hint, "unknown attribute %q in %s", written.Name, what)
 }
 
-func (d *Decoder) inner(body *hclsyntax.Body, kinds []BlockKind, types, names []string, what string) []Block {
+func (d *Decoder) inner(path string, body *hclsyntax.Body, kinds []BlockKind, types, names []string, what string) []Block {
 	var blocks []Block
 	first := map[string]hcl.Range{}
 	for _, b := range body.Blocks {
@@ -176,6 +193,8 @@ func (d *Decoder) inner(body *hclsyntax.Body, kinds []BlockKind, types, names []
 		}
 		name, ok := label(b, kind, d.Report)
 		if !ok {
+			// It is there, so that nobody says that it is missing.
+			d.Places[join(path, b.Type)] = Place{Range: b.DefRange(), Level: d.Level, Builtin: d.File.Builtin, Bad: true}
 			continue
 		}
 		key, shown := b.Type, b.Type

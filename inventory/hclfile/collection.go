@@ -33,11 +33,11 @@ func (v Value) texts(report *Report, checks []Check) ([]string, bool) {
 		text := e.AsString()
 		if f := firstFault(text, checks); f != nil {
 			at.fault(f, text, report)
-			return nil, false
+			ok = false
 		}
 		list = append(list, text)
 	}
-	return list, true
+	return list, ok
 }
 
 // Texts is a list of texts; one text alone is a list of one.
@@ -162,8 +162,7 @@ func TextMap[T any](name string, field func(*T) *map[string]string, keys ...Chec
 		if !ok {
 			return
 		}
-		if hasMark(v.raw, sensitiveMark) {
-			v.plain(v.raw.Type(), report)
+		if v.refused(report) {
 			return
 		}
 		merged := copyMap(*field(dst))
@@ -229,6 +228,9 @@ func PortMap[T any](name string, field func(*T) *map[int]int) Attr[T] {
 	return Attr[T]{Name: name, set: func(dst *T, v Value, report *Report) {
 		list, ok := v.entries(report)
 		if !ok {
+			return
+		}
+		if v.refused(report) {
 			return
 		}
 		ports := map[int]int{}

@@ -1,13 +1,10 @@
 package hclfile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"sort"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 )
@@ -92,8 +89,7 @@ func Render(list []Diagnostic) string {
 // Report collects diagnostics while files are read. The zero value is ready.
 type Report struct {
 	order   map[string]int
-	sources map[string][]byte
-	quiet   map[string]bool
+	sources map[string]*File
 	list    []Diagnostic
 	errors  int
 }
@@ -102,13 +98,12 @@ type Report struct {
 // in the order in which they became known.
 func (r *Report) AddSource(f *File) {
 	if r.sources == nil {
-		r.sources, r.order, r.quiet = map[string][]byte{}, map[string]int{}, map[string]bool{}
+		r.sources, r.order = map[string]*File{}, map[string]int{}
 	}
 	if _, known := r.order[f.Name]; !known {
 		r.order[f.Name] = len(r.order)
 	}
-	r.sources[f.Name] = f.Source
-	r.quiet[f.Name] = f.Builtin
+	r.sources[f.Name] = f
 }
 
 // Errorf adds an error at a place.
@@ -119,7 +114,7 @@ func (r *Report) Errorf(at hcl.Range, hint, format string, args ...any) {
 // Warnf adds a warning at a place. Built-in files earn none: nobody who reads
 // the warning could change them.
 func (r *Report) Warnf(at hcl.Range, hint, format string, args ...any) {
-	if !r.quiet[at.Filename] {
+	if f := r.sources[at.Filename]; f == nil || !f.Builtin {
 		r.Add(r.diagnostic(SeverityWarning, at, hint, fmt.Sprintf(format, args...)))
 	}
 }
@@ -127,7 +122,7 @@ func (r *Report) Warnf(at hcl.Range, hint, format string, args ...any) {
 // Sub gives a report with the same sources and no diagnostics, for what may
 // turn out not to matter.
 func (r *Report) Sub() *Report {
-	return &Report{order: r.order, sources: r.sources, quiet: r.quiet}
+	return &Report{order: r.order, sources: r.sources}
 }
 
 // Diagnostics gives what was added so far, in that order.
@@ -238,106 +233,4 @@ func oneLine(s string) string {
 		return r
 	}, s)
 	return strings.TrimSpace(s)
-}
-
-const snippetWidth = 160
-
-// snippet is the first line of at, with ^ below what is meant.
-func snippet(src []byte, at hcl.Range) string {
-	start := at.Start.Byte
-	if src == nil || start < 0 || start > len(src) {
-		return ""
-	}
-	from := bytes.LastIndexByte(src[:start], '\n') + 1
-	to := len(src)
-	if n := bytes.IndexByte(src[start:], '\n'); n >= 0 {
-		to = start + n
-	}
-	line := strings.TrimSuffix(string(src[from:to]), "\r")
-	if from == 0 {
-		line = strings.TrimPrefix(line, "\ufeff")
-		if start >= len(bom) && bytes.HasPrefix(src, bom) {
-			start -= len(bom)
-		}
-	}
-	if !utf8.ValidString(line) {
-		line = strings.ToValidUTF8(line, "?")
-	}
-	offset := min(start-from, len(line))
-	width := 1
-	if n := utf8.RuneCountInString(line[offset:min(max(at.End.Byte-at.Start.Byte+offset, offset), len(line))]); n > 0 {
-		width = n
-	}
-	indent := line[:offset]
-	if masked := MaskLine(line); masked != line {
-		line = masked
-		// The mark must not tell how long the secret is.
-		if at := strings.IndexByte(line, '='); offset > at {
-			indent, width = line[:min(offset, at+2)], utf8.RuneCountInString(masked)-at-2
-		}
-	}
-	line, indent, width = shorten(line, indent, width)
-	indent = strings.Map(func(r rune) rune {
-		if r == '\t' {
-			return r
-		}
-		return ' '
-	}, indent)
-	return fmt.Sprintf("%5d | %s\n      | %s%s", at.Start.Line, printable(line), indent, strings.Repeat("^", max(width, 1)))
-}
-
-// shorten cuts a very long line so that the mark stays in sight.
-func shorten(line, indent string, width int) (string, string, int) {
-	runes := []rune(line)
-	if len(runes) <= snippetWidth {
-		return line, indent, min(width, len(runes)+1)
-	}
-	first := max(0, utf8.RuneCountInString(indent)-snippetWidth/2)
-	last := min(len(runes), first+snippetWidth)
-	head := []rune(indent)
-	head = head[min(first, len(head)):]
-	return string(runes[first:last]), string(head), min(width, max(1, last-first-len(head)))
-}
-
-// printable keeps control characters of a file out of a terminal.
-func printable(line string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, line)
-}
-
-var (
-	secretName    = regexp.MustCompile(`(?i)pas+(w|phrase|$)|passw?r?d|pwd|secret|token|credential|(^|_)pw(_|$)|_key$`)
-	secretLine    = regexp.MustCompile(`^(.*?([A-Za-z_][\w-]*)"?\s*=\s*)(\S.*)$`)
-	computedValue = regexp.MustCompile(`^([A-Za-z_]\w*\s*[(.]|\{\s*$|\[\s*$)`)
-)
-
-// LooksSecret tells whether an attribute or environment variable is named as
-// those are that hold secrets.
-func LooksSecret(name string) bool { return secretName.MatchString(name) }
-
-// masked is written in place of a secret.
-const masked = "(sensitive)"
-
-// MaskLine gives a source line without what it assigns to an attribute that
-// is named like a secret; a call such as env("NAME") shows nothing and stays.
-func MaskLine(line string) string {
-	m := secretLine.FindStringSubmatch(line)
-	if m == nil {
-		return line
-	}
-	if LooksSecret(m[2]) {
-		if computedValue.MatchString(m[3]) && !strings.Contains(m[3], "=") {
-			return line
-		}
-		return m[1] + masked
-	}
-	// A secret may stand further right, in a map written on one line.
-	if rest := MaskLine(m[3]); rest != m[3] {
-		return m[1] + rest
-	}
-	return line
 }

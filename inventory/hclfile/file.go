@@ -27,6 +27,9 @@ type File struct {
 	Source []byte
 	// Builtin is set for files that are part of the program.
 	Builtin bool
+	// Broken is set when the file could not be parsed in full: what is not in
+	// Body may be in the file all the same.
+	Broken bool
 	// Body is never nil; of a file that does not parse it holds what could
 	// be read.
 	Body *hclsyntax.Body
@@ -46,8 +49,8 @@ type ReadFunc func(path string) ([]byte, error)
 // maxFile bounds what is read by file() and as configuration: 4 MiB.
 const maxFile = 4 << 20
 
-// ReadRegular is a ReadFunc that refuses what is no regular file or too large
-// to be meant.
+// ReadRegular is a ReadFunc that refuses folders and what is too large to be
+// meant.
 func ReadRegular(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -110,17 +113,18 @@ func Parse(name string, src []byte, report *Report) *File {
 	report.AddSource(f)
 	start := hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos}
 	if bytes.HasPrefix(src, []byte{0xff, 0xfe}) || bytes.HasPrefix(src, []byte{0xfe, 0xff}) {
-		report.sources[name] = nil
+		f.Source, f.Broken = nil, true
 		report.Errorf(start, "Save it as UTF-8; in PowerShell: Set-Content -Encoding utf8.", "the file is UTF-16")
 		return f
 	}
 	parsed, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
-	report.addHCL(diags)
 	if parsed != nil {
 		if body, ok := parsed.Body.(*hclsyntax.Body); ok && body != nil {
 			f.Body = body
 		}
 	}
+	f.Broken = diags.HasErrors()
+	report.addHCL(diags)
 	return f
 }
 
@@ -153,10 +157,13 @@ func headline(summary, detail string) (problem, hint string) {
 		}
 	}
 	first = strings.TrimSuffix(first, ".")
+	if len(first) > 1 && first[1] >= 'a' && first[1] <= 'z' {
+		first = strings.ToLower(first[:1]) + first[1:]
+	}
 	switch {
 	case first == "":
 		return summary, ""
-	case strings.HasPrefix(first, "Did you mean"):
+	case strings.HasPrefix(first, "did you mean"):
 		return summary, detail
 	}
 	return summary + ": " + first, rest

@@ -123,7 +123,10 @@ func (s *Scope) declareVariable(f *File, b *hclsyntax.Block, constants *Scope, r
 	v := &variable{file: f, at: b.DefRange()}
 	s.variables[name] = v
 	d := &Decoder{File: f, Scope: constants, Report: report, Places: Places{}}
-	Decode(d, "variable/"+name, fmt.Sprintf("variable %q", name), b.Body, variableAttrs, nil, v)
+	Decode(d, "", fmt.Sprintf("variable %q", name), b.Body, variableAttrs, nil, v)
+	if text, written := LiteralText(v.Default.expr); v.Sensitive && written && text != "" {
+		report.Warnf(b.DefRange(), `Use default = env("NAME"), or none and BENCHCTL_VAR_`+name+`.`, "variable %q is sensitive, and its default is written in the file", name)
+	}
 }
 
 func (s *Scope) declareLocals(f *File, b *hclsyntax.Block, report *Report) {
@@ -242,11 +245,11 @@ func (s *Scope) judge(value cty.Value, diags hcl.Diagnostics, expr hclsyntax.Exp
 
 // text is what a range covers.
 func (r *Report) text(at hcl.Range) string {
-	src := r.sources[at.Filename]
-	if !at.CanSliceBytes(src) {
+	f := r.sources[at.Filename]
+	if f == nil || !at.CanSliceBytes(f.Source) {
 		return ""
 	}
-	return string(at.SliceBytes(src))
+	return string(at.SliceBytes(f.Source))
 }
 
 // missing reports a value that is not to be had; unset ones are forgiven by a
