@@ -74,9 +74,8 @@ type RunFiles struct {
 	// Number of the test in its scenario, from 1. Repeat is 0 when the
 	// campaign repeats nothing.
 	Number, Repeat int
-	Result         *loadtest.Result
-	// Histograms are mergeable encodings by "<operation>/<figure>".
-	Histograms map[string][]byte
+	// Result, with its histograms, which get a file of their own.
+	Result *loadtest.Result
 	// Samples are the container readings, from the reset to the end.
 	Samples sut.Series
 	// Components are the settings that were in force.
@@ -96,8 +95,8 @@ func (f *Folder) WriteRun(r RunFiles) error {
 		r.Result.Schema = loadtest.Schema
 	}
 	errs := []error{writeJSON(base+resultSuffix, r.Result)}
-	if len(r.Histograms) > 0 {
-		errs = append(errs, writeFile(base+histSuffix, func(w io.Writer) error { return writeHistograms(w, r.Histograms) }))
+	if len(r.Result.Histograms) > 0 {
+		errs = append(errs, writeFile(base+histSuffix, func(w io.Writer) error { return writeHistograms(w, r.Result.Histograms) }))
 	}
 	if len(r.Samples) > 0 {
 		errs = append(errs, writeFile(base+samplesSuffix, r.Samples.WriteCSV))

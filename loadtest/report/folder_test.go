@@ -50,9 +50,9 @@ func filled(t *testing.T) *Folder {
 		t.Fatal(err)
 	}
 	for i, r := range []*loadtest.Result{loginRun(), userinfoRun()} {
+		r.Histograms = map[string][]byte{"iterations/response": []byte("HISTFAAA")}
 		err := f.WriteRun(RunFiles{
 			Number: i + 1, Result: r, Samples: samples(),
-			Histograms: map[string][]byte{"iterations/response": []byte("HISTFAAA")},
 			Components: campaign().Fingerprint.Components,
 		})
 		if err != nil {

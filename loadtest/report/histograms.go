@@ -9,7 +9,7 @@ import (
 )
 
 // histSchema names the shape of <run>.hdr.gz: gzipped JSON, HDR histograms in
-// the V2 compressed encoding (base64) by "<operation>/<figure>".
+// the V2 compressed encoding (base64, nanoseconds) by "<operation>/<figure>".
 const histSchema = "benchctl.hdr/1"
 
 // maxFile bounds how much of one file is read, unpacked, so that a wrong or

@@ -11,14 +11,15 @@ import (
 )
 
 // K6 writes the text summary of one run: the trend lines of k6 under k6's
-// names and in its units, then what k6 does not know. All figures are of the
-// measured window, warm-up and ramps left out.
+// names and in its units, then what k6 does not know. The lines are of the
+// measured window, or of the whole run if Options.Whole says so, as k6's own
+// are; verdict and thresholds are always of the measured window.
 func K6(w io.Writer, r *loadtest.Result, o Options) error {
 	s := style(o.Color)
 	var out []string
-	out = append(out, heading(r, s, o.Width)...)
+	out = append(out, heading(r, s, o)...)
 	out = append(out, "")
-	out = append(out, metricLines(r, s, o.Width)...)
+	out = append(out, metricLines(r, s, o)...)
 	for _, section := range [][]string{
 		stepLines(r, s), errorLines(r, s, o.Width), thresholdLines(r, s), containerLines(r.SUT, s), engineLines(r, s, o.Width),
 	} {
@@ -37,7 +38,8 @@ func K6(w io.Writer, r *loadtest.Result, o Options) error {
 const indent = "     "
 
 // heading says which run this is and how its latencies are to be read.
-func heading(r *loadtest.Result, s style, columns int) []string {
+func heading(r *loadtest.Result, s style, o Options) []string {
+	columns := o.Width
 	title := s.bold(oneLine(r.Test.Name))
 	if r.Repeat > 0 {
 		title += fmt.Sprintf(" (repeat %d)", r.Repeat)
@@ -54,6 +56,9 @@ func heading(r *loadtest.Result, s style, columns int) []string {
 		wrap(indent+what+" against "+oneLine(r.Test.URL), columns, indent),
 		wrap(indent+ModelStatement(r.Test.Load), columns, indent),
 		wrap(indent+windowText(r), columns, indent),
+	}
+	if o.Whole && r.Whole != nil {
+		lines = append(lines, wrap(fmt.Sprintf("%sthe lines below are of the whole run, warm-up and ramps included: %s", indent, spanText(seconds(r.Whole.Seconds))), columns, indent))
 	}
 	if r.StandIn {
 		lines = append(lines, indent+"on stand-in images, not the official ones")
@@ -125,27 +130,55 @@ type metric struct {
 	trend  bool
 }
 
-// phaseMetrics are k6's http_req_* trends and the phase that each shows.
-var phaseMetrics = []struct{ name, phase string }{
-	{"http_req_blocked", "blocked"},
-	{"http_req_connecting", "connecting"},
-	{"http_req_duration", "duration"},
-	{"http_req_receiving", "receiving"},
-	{"http_req_sending", "sending"},
-	{"http_req_tls_handshaking", "tls_handshaking"},
-	{"http_req_waiting", "waiting"},
+// figures are what the k6 block shows: of the measured window or the whole.
+type figures struct {
+	seconds    float64
+	http       *loadtest.Operation
+	iterations *loadtest.Operation
+	operations map[string]*loadtest.Operation
+}
+
+func figuresOf(r *loadtest.Result, whole bool) figures {
+	f := figures{seconds: r.MeasuredS, http: r.HTTP, iterations: r.Iterations, operations: r.Operations}
+	if whole && r.Whole != nil && r.Whole.Iterations != nil {
+		f = figures{seconds: r.Whole.Seconds, http: r.Whole.HTTP, iterations: r.Whole.Iterations, operations: r.Whole.Operations}
+	}
+	if f.http == nil {
+		f.http = sum(f.operations)
+	}
+	return f
+}
+
+// perSecond is n over the time that was looked at.
+func (f figures) perSecond(n int64) float64 {
+	if f.seconds <= 0 {
+		return 0
+	}
+	return float64(n) / f.seconds
+}
+
+// sum takes operations as one. Percentiles can't be added: latencies are
+// there only if there is but one operation.
+func sum(ops map[string]*loadtest.Operation) *loadtest.Operation {
+	all := &loadtest.Operation{}
+	for _, op := range ops {
+		if op == nil {
+			continue
+		}
+		if len(ops) == 1 {
+			return op
+		}
+		all.Requests += op.Requests
+		all.Failures += op.Failures
+		all.BytesIn += op.BytesIn
+		all.BytesOut += op.BytesOut
+	}
+	return all
 }
 
 // metricLines are k6's lines in k6's order, and the operations after them.
-func metricLines(r *loadtest.Result, s style, columns int) []string {
-	http := allRequests(r)
-	it := r.Iterations
-	perSecond := func(n int64) float64 {
-		if r.MeasuredS <= 0 {
-			return 0
-		}
-		return float64(n) / r.MeasuredS
-	}
+func metricLines(r *loadtest.Result, s style, o Options) []string {
+	f := figuresOf(r, o.Whole)
 	passed, failed := r.Checks.Passed, r.Checks.Failed
 	verdict := ""
 	if passed+failed > 0 {
@@ -153,23 +186,44 @@ func metricLines(r *loadtest.Result, s style, columns int) []string {
 	}
 	metrics := []metric{
 		{name: "checks", mark: verdict, cells: []string{percentText(passed, passed+failed), fmt.Sprintf("✓ %d", passed), fmt.Sprintf("✗ %d", failed)}},
-		{name: "data_received", cells: []string{bytesText(float64(http.BytesIn)), bytesText(perSecond(http.BytesIn)) + "/s"}},
-		{name: "data_sent", cells: []string{bytesText(float64(http.BytesOut)), bytesText(perSecond(http.BytesOut)) + "/s"}},
+		{name: "data_received", cells: []string{bytesText(float64(f.http.BytesIn)), bytesText(f.perSecond(f.http.BytesIn)) + "/s"}},
+		{name: "data_sent", cells: []string{bytesText(float64(f.http.BytesOut)), bytesText(f.perSecond(f.http.BytesOut)) + "/s"}},
 	}
-	for _, m := range phaseMetrics {
-		if phase, ok := http.PhasesMS[m.phase]; ok {
-			metrics = append(metrics, trend(m.name, phase))
-		}
-	}
+	metrics = append(metrics, requestTrends(f.http)...)
 	metrics = append(metrics,
-		metric{name: "http_reqs", cells: []string{number(float64(http.Requests)), rateText(perSecond(http.Requests))}},
-		trend("iteration_duration", it.ServiceMS),
-		metric{name: "iterations", cells: []string{number(float64(it.Requests)), rateText(perSecond(it.Requests))}},
+		metric{name: "http_reqs", cells: []string{number(float64(f.http.Requests)), rateText(f.perSecond(f.http.Requests))}},
+		trend("iteration_duration", f.iterations.ServiceMS),
+		metric{name: "iterations", cells: []string{number(float64(f.iterations.Requests)), rateText(f.perSecond(f.iterations.Requests))}},
 		metric{name: "vus", cells: []string{number(float64(r.VUs.Max)), fmt.Sprintf("min=%d", r.VUs.Min), fmt.Sprintf("max=%d", r.VUs.Max)}},
 		metric{name: "vus_max", cells: vusMax(r)},
 	)
-	metrics = append(metrics, operationMetrics(r)...)
-	return layOut(metrics, columns)
+	metrics = append(metrics, operationMetrics(f, Open(r.Test.Load))...)
+	return layOut(metrics, o.Width)
+}
+
+// requestTrends are the http_req_* lines. k6's duration is sending + waiting
+// + receiving, which is our service time. Without phases there are no lines.
+func requestTrends(http *loadtest.Operation) []metric {
+	if len(http.PhasesMS) == 0 {
+		return nil
+	}
+	duration := http.ServiceMS
+	var out []metric
+	for _, m := range []struct {
+		name string
+		ms   loadtest.Latency
+	}{
+		{"http_req_blocked", http.PhasesMS["blocked"]},
+		{"http_req_connecting", http.PhasesMS["connecting"]},
+		{"http_req_duration", duration},
+		{"http_req_receiving", http.PhasesMS["receiving"]},
+		{"http_req_sending", http.PhasesMS["sending"]},
+		{"http_req_tls_handshaking", http.PhasesMS["tls_handshaking"]},
+		{"http_req_waiting", http.PhasesMS["waiting"]},
+	} {
+		out = append(out, trend(m.name, m.ms))
+	}
+	return out
 }
 
 func vusMax(r *loadtest.Result) []string {
@@ -179,26 +233,26 @@ func vusMax(r *loadtest.Result) []string {
 
 // operationMetrics show each operation with both its times where the load
 // model tells them apart.
-func operationMetrics(r *loadtest.Result) []metric {
+func operationMetrics(f figures, open bool) []metric {
 	var out []metric
 	add := func(name string, op *loadtest.Operation) {
 		out = append(out, metric{name: oneLine(name), cells: []string{
 			number(float64(op.Requests)), fmt.Sprintf("✗ %d", op.Failures),
 		}})
-		response := trend("{ response }", op.ResponseMS)
-		response.nested = true
-		out = append(out, response)
-		if Open(r.Test.Load) {
-			service := trend("{ service }", op.ServiceMS)
-			service.nested = true
-			out = append(out, service)
+		times := []metric{trend("{ response }", op.ResponseMS)}
+		if open {
+			times = append(times, trend("{ service }", op.ServiceMS))
+		}
+		for _, t := range times {
+			t.nested = true
+			out = append(out, t)
 		}
 	}
-	for _, name := range operationNames(r.Operations) {
-		add(name, r.Operations[name])
+	for _, name := range operationNames(f.operations) {
+		add(name, f.operations[name])
 	}
-	if Open(r.Test.Load) && len(r.Operations) > 1 {
-		add("iteration", r.Iterations)
+	if open && len(f.operations) > 1 {
+		add("iteration", f.iterations)
 	}
 	return out
 }
@@ -217,23 +271,6 @@ func operationNames(ops map[string]*loadtest.Operation) []string {
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return rank(a) - rank(b) })
 	return names
-}
-
-// allRequests takes the operations as one, for the lines that k6 gives over
-// all requests. Percentiles can't be added, so phases over several operations
-// are only there if the run has them.
-func allRequests(r *loadtest.Result) loadtest.Operation {
-	var all loadtest.Operation
-	for _, op := range r.Operations {
-		all.Requests += op.Requests
-		all.Failures += op.Failures
-		all.BytesIn += op.BytesIn
-		all.BytesOut += op.BytesOut
-		if len(r.Operations) == 1 {
-			all.PhasesMS = op.PhasesMS
-		}
-	}
-	return all
 }
 
 // trend is a line of avg … p(99.9).

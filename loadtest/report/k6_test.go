@@ -10,6 +10,7 @@ import (
 func TestK6Golden(t *testing.T) {
 	interrupted := loginRun()
 	interrupted.Verdict, interrupted.Reasons = loadtest.Interrupted, []string{"interrupted in warm-up: nothing was measured"}
+	interrupted.HTTP, interrupted.Whole = nil, nil
 	interrupted.Operations, interrupted.Iterations = nil, &loadtest.Operation{}
 	interrupted.MeasuredS, interrupted.SUT, interrupted.Thresholds, interrupted.Checks = 0, nil, nil, loadtest.Checks{}
 	for _, tt := range []struct {
@@ -18,6 +19,7 @@ func TestK6Golden(t *testing.T) {
 		o      Options
 	}{
 		{"k6-closed", loginRun(), Options{}},
+		{"k6-whole", loginRun(), Options{Whole: true}},
 		{"k6-open", userinfoRun(), Options{}},
 		{"k6-narrow", userinfoRun(), Options{Width: 80}},
 		{"k6-color", userinfoRun(), Options{Width: 120, Color: true}},
@@ -86,7 +88,7 @@ func TestThresholdValueHasTheUnitOfTheObjective(t *testing.T) {
 		{"rate >= 95%", 99.3, "99.30%"},
 		{"rate > 100", 248.33, "248.3/s"},
 		{"userinfo: rate>100/s", 248.33, "248.3/s"},
-		{"errors < 10", 3, "3"},
+		{"p42 of a later version", 3.5, "3.5"},
 	} {
 		if got := ThresholdValue(loadtest.ThresholdResult{Expression: tt.expression, Value: tt.value}); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.expression, got, tt.want)

@@ -289,9 +289,15 @@ func decodeRun(text []byte) (*loadtest.Result, error) {
 	if !slices.Contains(verdicts, r.Verdict) {
 		return nil, fmt.Errorf(" the verdict is %q, want one of %q", r.Verdict, verdicts)
 	}
-	for name, op := range r.Operations {
-		if op == nil {
-			return nil, fmt.Errorf(" operation %q has no figures", name)
+	all := []map[string]*loadtest.Operation{r.Operations}
+	if r.Whole != nil {
+		all = append(all, r.Whole.Operations)
+	}
+	for _, operations := range all {
+		for name, op := range operations {
+			if op == nil {
+				return nil, fmt.Errorf(" operation %q has no figures", name)
+			}
 		}
 	}
 	if r.Iterations == nil {

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/benchctl/benchctl/loadtest"
+	"github.com/benchctl/benchctl/scenarios/threshold"
 )
 
 // stepLines is the table of a ladder, a capacity search or a connection ladder.
@@ -105,24 +105,19 @@ func thresholdLines(r *loadtest.Result, s style) []string {
 }
 
 // ThresholdValue writes what was measured in the unit of the objective.
-func ThresholdValue(t loadtest.ThresholdResult) string {
-	expression := t.Expression
-	if _, after, ok := strings.Cut(expression, ":"); ok {
-		expression = after
+func ThresholdValue(r loadtest.ThresholdResult) string {
+	t, err := threshold.Parse(r.Expression)
+	if err != nil {
+		// Written by a version that knows more objectives than this one.
+		return number(r.Value)
 	}
-	figure := strings.TrimSpace(expression)
-	if i := strings.IndexAny(figure, " <>=!"); i >= 0 {
-		figure = figure[:i]
-	}
-	switch {
-	case strings.HasSuffix(strings.TrimSpace(t.Expression), "%"):
-		return percent(t.Value)
-	case figure == "rate":
-		return shortRate(t.Value) + "/s"
-	case figure == "errors":
-		return number(t.Value)
-	}
-	return durationText(t.Value)
+	return thresholdUnits[t.Unit](r.Value)
+}
+
+var thresholdUnits = map[threshold.Unit]func(float64) string{
+	threshold.Milliseconds: durationText,
+	threshold.Percent:      percent,
+	threshold.PerSecond:    func(v float64) string { return shortRate(v) + "/s" },
 }
 
 // containerLines is the table of what the containers took.
@@ -170,6 +165,9 @@ func verdictLines(r *loadtest.Result, s style, columns int) []string {
 	lines := []string{indent + "verdict: " + s.verdict(r.Verdict)}
 	for _, reason := range r.Reasons {
 		lines = append(lines, wrap(indent+"  "+oneLine(reason), columns, indent+"    "))
+	}
+	for _, warning := range r.Warnings {
+		lines = append(lines, wrap(indent+"note: "+oneLine(warning), columns, indent+"    "))
 	}
 	return lines
 }

@@ -14,6 +14,9 @@ type Options struct {
 	// Color allows ANSI colours; callers turn it off where NO_COLOR is set
 	// or the output is no terminal.
 	Color bool
+	// Whole shows the k6-style lines of the whole run instead of the
+	// measured window.
+	Whole bool
 }
 
 // style paints, or leaves text as it is.

@@ -1,0 +1,43 @@
+package campaign
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/benchctl/benchctl/loadtest"
+	"github.com/benchctl/benchctl/loadtest/dataset"
+	"github.com/benchctl/benchctl/scenarios"
+)
+
+// redirectURI is what the clients of the built-in realm templates allow.
+const redirectURI = "http://dummy/url"
+
+// newConnections is a test's word for "new connections for each iteration".
+const newConnections = "iteration"
+
+// TestSettings makes the load engine's settings of a scenario's test. url is
+// the base under which the generator reaches the identity server, with its
+// prefix.
+func TestSettings(s *scenarios.Scenario, t scenarios.Test, url string) loadtest.Settings {
+	return loadtest.Settings{
+		Name: t.Name, Flow: t.Flow, Mix: maps.Clone(t.Mix), URL: url,
+		Identities: loadtest.Identities{
+			Realms: s.Dataset.Realms, Clients: s.Dataset.Clients, Users: s.Dataset.Users,
+			RealmPattern: dataset.RealmPattern, ClientPattern: dataset.ClientPattern, UserPattern: dataset.UserPattern,
+			Password:    t.Password,
+			DatasetSeed: s.Dataset.Seed, UniquePasswords: s.Dataset.UniquePasswords,
+		},
+		Load: loadtest.Load{
+			Kind: t.Load.Kind, VUs: t.Load.VUs,
+			RampUp: loadtest.Seconds(t.Load.RampUp), Hold: loadtest.Seconds(t.Load.Hold), RampDown: loadtest.Seconds(t.Load.RampDown),
+			Rate: t.Load.Rate, Duration: loadtest.Seconds(t.Load.Duration), Connections: t.Load.Connections,
+			Steps: slices.Clone(t.Load.Steps), CoolDown: loadtest.Seconds(t.Load.CoolDown), Requests: t.Load.Requests,
+		},
+		WarmUp: loadtest.Seconds(t.WarmUp), Thresholds: slices.Clone(t.Thresholds),
+		Sessions: t.Sessions, ReuseUsers: t.ReuseUsers, Offline: t.Offline, PKCE: t.PKCE,
+		NewConns: t.Connections == newConnections,
+		Timeout:  loadtest.Seconds(t.Timeout),
+		Scope:    "openid", ClientAuth: "post", RedirectURI: redirectURI,
+		Seed: s.Dataset.Seed,
+	}
+}
