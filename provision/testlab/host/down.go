@@ -55,16 +55,15 @@ func (h *Host) clear(ctx context.Context, facts place.Facts) error {
 	if err != nil {
 		return err
 	}
-	containers := machine.FindContainers(p.GraphRoot())
+	// Before Podman removes what it can: it may forget things without removing them.
+	remains := machine.FindRemains(p)
+	remains.SubnetPrefixes = prefixes(p, facts)
 	if err := h.removeContainers(ctx); err != nil {
 		h.Board.Say("%v; sweeping up instead", err)
 	}
-	prefix := facts.SubnetPrefix
-	if prefix == "" {
-		prefix = prefixOf(p)
-	}
+	// A machine without these tools never had a lab.
 	if installed("ip") && installed("iptables") {
-		if err := machine.Sweep(ctx, p, containers, prefix); err != nil {
+		if err := machine.Sweep(ctx, p, remains); err != nil {
 			return err
 		}
 	}
@@ -113,13 +112,20 @@ func (h *Host) removeContainers(ctx context.Context) error {
 	return nil
 }
 
-// prefixOf finds the address range of a lab whose facts were never written.
-func prefixOf(p place.Paths) string {
-	content, err := os.ReadFile(p.ContainersConf())
-	if err != nil {
-		return ""
+// prefixes are the address ranges that the lab has or, where its facts are lost, would most likely have had.
+func prefixes(p place.Paths, facts place.Facts) []string {
+	if facts.SubnetPrefix != "" {
+		return []string{facts.SubnetPrefix}
 	}
-	return machine.SubnetPrefixIn(string(content))
+	if content, err := os.ReadFile(p.ContainersConf()); err == nil {
+		if prefix := machine.SubnetPrefixIn(string(content)); prefix != "" {
+			return []string{prefix}
+		}
+	}
+	if _, err := os.Stat(p.GraphRoot()); err != nil {
+		return nil // No trace of a lab: then a network in that range is somebody else's.
+	}
+	return []string{machine.SubnetPrefix(p.ID, nil)}
 }
 
 func (h *Host) removeInventory(path string) error {
@@ -130,7 +136,7 @@ func (h *Host) removeInventory(path string) error {
 	if err != nil {
 		return fmt.Errorf("remove the inventory: %w", err)
 	}
-	if !WrittenByUs(string(content)) {
+	if !WrittenFor(h.Paths.Run, string(content)) {
 		return nil
 	}
 	if err := os.Remove(path); err != nil {

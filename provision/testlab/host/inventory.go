@@ -29,10 +29,10 @@ func Inventory(f place.Facts) string {
 	return markBegin + hashOf(body) + markEnd + "\n" + body
 }
 
-// WrittenByUs says whether an inventory's text is the lab's own and unchanged.
-func WrittenByUs(text string) bool {
+// WrittenFor says whether an inventory's text was written for the lab with this run folder and is unchanged.
+func WrittenFor(run, text string) bool {
 	first, body, ok := strings.Cut(text, "\n")
-	return ok && first == markBegin+hashOf(body)+markEnd
+	return ok && first == markBegin+hashOf(body)+markEnd && strings.Contains(body, fmt.Sprintf("= %q\n", run+"/podman.sock"))
 }
 
 func hashOf(body string) string {

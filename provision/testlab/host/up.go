@@ -257,7 +257,7 @@ func (h *Host) writeInventory(facts *place.Facts, path string) error {
 	old, err := os.ReadFile(path)
 	switch {
 	case err == nil && string(old) == wanted:
-	case err == nil && !WrittenByUs(string(old)):
+	case err == nil && !WrittenFor(h.Paths.Run, string(old)):
 		h.Board.Say("%s is there already and left alone; the lab's target is in %s", path, h.Paths.In("inventory.hcl"))
 		return place.WriteFile(h.Paths.In("inventory.hcl"), []byte(wanted), 0o644)
 	case err != nil && !errors.Is(err, os.ErrNotExist):

@@ -2,6 +2,8 @@ package machine
 
 import (
 	"context"
+	"crypto/sha512"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,16 +13,13 @@ import (
 
 // dropRules removes the firewall rules of the lab's networks, and netavark's own chains once nobody's rules are in
 // them.
-func dropRules(ctx context.Context, subnetPrefix string) error {
-	if subnetPrefix == "" {
-		return nil
-	}
+func dropRules(ctx context.Context, subnetPrefix string, networks []string) error {
 	out, err := command.Run(ctx, command.Command{Args: []string{"iptables-save"}})
 	if err != nil {
 		return fmt.Errorf("list firewall rules: %w", err)
 	}
 	var errs []error
-	for _, args := range RulesToDrop(string(out), subnetPrefix) {
+	for _, args := range RulesToDrop(string(out), subnetPrefix, networks) {
 		if _, err := command.Run(ctx, command.Command{Args: append([]string{"iptables", "-w", "5"}, args...)}); err != nil {
 			errs = append(errs, err)
 		}
@@ -35,20 +34,19 @@ type chain struct {
 }
 
 // RulesToDrop reads iptables-save and returns the arguments of the iptables calls that remove what belongs to networks
-// of an address range, in an order that works: rules before the chains that they name.
-func RulesToDrop(saved, subnetPrefix string) [][]string {
+// of an address range, in an order that works: rules before the chains that they name. A network's own chains are those
+// that hold its addresses; of the networks given by name, also those that are empty.
+func RulesToDrop(saved, subnetPrefix string, networks []string) [][]string {
 	chains := parseRules(saved)
 	drop := map[*chain]bool{}
 	var calls [][]string
-	// A network's own chains are the ones that hold its addresses.
 	for _, c := range chains {
 		if !strings.HasPrefix(c.name, "NETAVARK-") || builtIn(c.name) {
 			continue
 		}
+		drop[c] = len(c.rules) == 0 && ofNetwork(c.name, networks)
 		for _, r := range c.rules {
-			if mentions(r, subnetPrefix) {
-				drop[c] = true
-			}
+			drop[c] = drop[c] || mentions(r, subnetPrefix)
 		}
 	}
 	rest := map[*chain]int{}
@@ -58,8 +56,8 @@ func RulesToDrop(saved, subnetPrefix string) [][]string {
 		}
 		for _, r := range c.rules {
 			ours := strings.HasPrefix(c.name, "NETAVARK") && mentions(r, subnetPrefix)
-			for d := range drop {
-				ours = ours || d.table == c.table && jumpsTo(r, d.name)
+			for d, dropped := range drop {
+				ours = ours || dropped && d.table == c.table && jumpsTo(r, d.name)
 			}
 			if ours {
 				calls = append(calls, deletion(c.table, r))
@@ -111,6 +109,19 @@ func builtIn(name string) bool {
 // general is a rule of netavark's that belongs to no network: jumps between the general chains and the packet marks.
 func general(rule string) bool {
 	return !strings.Contains(rule, " -s ") && !strings.Contains(rule, " -d ") && !strings.Contains(rule, " -i ") && !strings.Contains(rule, " -o ") && !strings.Contains(rule, "--dport")
+}
+
+// ofNetwork says whether a chain has the name that netavark gives to the chains of one of the networks: 13 digits of the
+// SHA-512 of the network's name (netavark's create_network_hash).
+func ofNetwork(name string, networks []string) bool {
+	for _, n := range networks {
+		sum := sha512.Sum512([]byte(n))
+		hash := strings.ToUpper(hex.EncodeToString(sum[:]))[:13]
+		if name == "NETAVARK-"+hash || name == "NETAVARK-DN-"+hash {
+			return true
+		}
+	}
+	return false
 }
 
 func mentions(rule, subnetPrefix string) bool { return strings.Contains(rule, " "+subnetPrefix) }

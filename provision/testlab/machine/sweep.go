@@ -15,41 +15,52 @@ import (
 	"github.com/benchctl/benchctl/provision/testlab/place"
 )
 
-// Containers are what the lab's storage says about its containers, without asking Podman, which may be broken.
-type Containers struct {
+// Remains are what the lab's storage says about its containers and networks, without asking Podman, which may be broken.
+type Remains struct {
+	// IDs are the containers'.
 	IDs []string
 	// Namespaces are paths of network namespaces.
 	Namespaces []string
+	// Networks are names.
+	Networks []string
+	// SubnetPrefixes begin the networks' addresses.
+	SubnetPrefixes []string
 }
 
-// FindContainers reads the lab's storage.
-func FindContainers(graphRoot string) Containers {
-	var found Containers
-	dirs, err := filepath.Glob(filepath.Join(graphRoot, "overlay-containers", "*", "userdata"))
-	if err != nil {
-		return found
-	}
+// FindRemains reads the lab's storage. What can't be read is left out: this is for labs that are damaged.
+func FindRemains(p place.Paths) Remains {
+	var found Remains
+	dirs, _ := filepath.Glob(filepath.Join(p.GraphRoot(), "overlay-containers", "*", "userdata")) // The pattern is good.
 	for _, dir := range dirs {
 		found.IDs = append(found.IDs, filepath.Base(filepath.Dir(dir)))
-		content, err := os.ReadFile(filepath.Join(dir, "config.json"))
-		if err != nil {
-			continue
-		}
-		var config struct {
-			Linux struct {
-				Namespaces []struct{ Type, Path string }
-			}
-		}
-		if json.Unmarshal(content, &config) != nil {
-			continue
-		}
-		for _, n := range config.Linux.Namespaces {
-			if n.Type == "network" && strings.HasPrefix(n.Path, "/run/netns/netns-") {
-				found.Namespaces = append(found.Namespaces, n.Path)
-			}
+		if content, err := os.ReadFile(filepath.Join(dir, "config.json")); err == nil {
+			found.Namespaces = append(found.Namespaces, namespacesIn(content)...)
 		}
 	}
+	networks, _ := filepath.Glob(filepath.Join(p.Networks(), "*.json"))
+	for _, name := range networks {
+		found.Networks = append(found.Networks, strings.TrimSuffix(filepath.Base(name), ".json"))
+	}
 	return found
+}
+
+// namespacesIn reads the network namespaces that Podman made out of a container's OCI settings.
+func namespacesIn(config []byte) []string {
+	var c struct {
+		Linux struct {
+			Namespaces []struct{ Type, Path string }
+		}
+	}
+	if json.Unmarshal(config, &c) != nil {
+		return nil
+	}
+	var paths []string
+	for _, n := range c.Linux.Namespaces {
+		if n.Type == "network" && strings.HasPrefix(n.Path, "/run/netns/netns-") && !strings.Contains(n.Path, "..") {
+			paths = append(paths, n.Path)
+		}
+	}
+	return paths
 }
 
 // tools are the programs that a lab's Podman leaves running. aardvark-dns is not one: all Podmans of a machine share it.
@@ -87,17 +98,19 @@ func inContainer(cgroup string, ids []string) bool {
 }
 
 // Sweep removes what is left of a lab whose Podman did not clean up: processes, mounts, network namespaces, cgroups,
-// firewall rules and bridges. It goes on after an error and returns all of them.
-func Sweep(ctx context.Context, p place.Paths, c Containers, subnetPrefix string) error {
-	return errors.Join(
-		endOurs(p, c.IDs),
+// names, firewall rules and bridges. It goes on after an error and returns all of them.
+func Sweep(ctx context.Context, p place.Paths, r Remains) error {
+	errs := []error{
+		endOurs(p, r.IDs),
 		Unmount(p.Run, p.GraphRoot()),
-		dropNamespaces(c.Namespaces),
-		dropNames(p, "/run/containers/networks/aardvark-dns"),
-		dropContainerState(c.IDs),
-		dropRules(ctx, subnetPrefix),
-		dropBridges(ctx, subnetPrefix),
-	)
+		dropNamespaces(r.Namespaces),
+		dropNames(namesFolder, r.Networks),
+		dropContainerState(r.IDs),
+	}
+	for _, prefix := range r.SubnetPrefixes {
+		errs = append(errs, dropRules(ctx, prefix, r.Networks), dropBridges(ctx, prefix))
+	}
+	return errors.Join(errs...)
 }
 
 func endOurs(p place.Paths, ids []string) error {
@@ -115,18 +128,17 @@ func endOurs(p place.Paths, ids []string) error {
 	return End(ours)
 }
 
-// dropNames takes the names of the lab's networks out of aardvark-dns, which ends by itself when it has none left.
-func dropNames(p place.Paths, folder string) error {
-	networks, err := filepath.Glob(filepath.Join(p.Networks(), "*.json"))
-	if err != nil {
-		return fmt.Errorf("list the lab's networks: %w", err)
-	}
+// namesFolder is where aardvark-dns reads its names, a file a network. All Podmans of a machine share it.
+const namesFolder = "/run/containers/networks/aardvark-dns"
+
+// dropNames takes the lab's networks out of aardvark-dns, and ends it if it has no other.
+func dropNames(folder string, networks []string) error {
 	dropped := false
 	for _, n := range networks {
-		err := os.Remove(filepath.Join(folder, strings.TrimSuffix(filepath.Base(n), ".json")))
-		dropped = dropped || err == nil
+		dropped = os.Remove(filepath.Join(folder, n)) == nil || dropped
 	}
-	content, err := os.ReadFile(filepath.Join(folder, "aardvark.pid"))
+	pidFile := filepath.Join(folder, "aardvark.pid")
+	content, err := os.ReadFile(pidFile)
 	if err != nil || !dropped {
 		return nil
 	}
@@ -134,10 +146,25 @@ func dropNames(p place.Paths, folder string) error {
 	if err != nil || pid <= 1 {
 		return nil
 	}
-	if q, ok := ReadProcess("/proc", pid); ok && programName(q.Program) == "aardvark-dns" {
-		if err := syscall.Kill(pid, syscall.SIGHUP); err != nil {
-			return fmt.Errorf("tell aardvark-dns of networks that are gone: %w", err)
+	q, runs := ReadProcess("/proc", pid)
+	runs = runs && programName(q.Program) == "aardvark-dns"
+	rest, err := os.ReadDir(folder)
+	if err != nil {
+		return fmt.Errorf("look for other networks' names: %w", err)
+	}
+	if len(rest) > 1 {
+		if runs {
+			err = syscall.Kill(pid, syscall.SIGHUP) // It reads its folder again.
 		}
+		return err
+	}
+	if runs {
+		if err := End([]Process{q}); err != nil {
+			return fmt.Errorf("end aardvark-dns, which has no network left: %w", err)
+		}
+	}
+	if err := os.Remove(pidFile); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("end aardvark-dns: %w", err)
 	}
 	return nil
 }
@@ -179,9 +206,6 @@ func dropContainerState(ids []string) error {
 }
 
 func dropBridges(ctx context.Context, subnetPrefix string) error {
-	if subnetPrefix == "" {
-		return nil
-	}
 	out, err := command.Run(ctx, command.Command{Args: []string{"ip", "-o", "-4", "address", "show"}})
 	if err != nil {
 		return fmt.Errorf("list network addresses: %w", err)

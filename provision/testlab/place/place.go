@@ -86,8 +86,9 @@ func (p Paths) RunRoot() string { return p.In("storage") }
 // Temporary is Podman's folder of locks, events and exit codes.
 func (p Paths) Temporary() string { return p.In("libpod") }
 
-// Networks is where Podman keeps the settings of this lab's networks.
-func (p Paths) Networks() string { return p.In("networks") }
+// Networks is where Podman keeps the settings of this lab's networks. It lies beside the containers, so that a run folder
+// that was lost does not leave networks that nobody knows.
+func (p Paths) Networks() string { return filepath.Join(p.GraphRoot(), "networks") }
 
 // ImageStore is the store of images that all labs read and none writes.
 func (p Paths) ImageStore() string { return p.Cached("images") }

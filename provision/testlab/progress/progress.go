@@ -91,7 +91,7 @@ func (b *Board) begin(track string, step Step) *entry {
 	}
 	e.begun = b.now()
 	e.printed = e.begun
-	b.print(step.Name, "about "+Round(b.estimate(step)))
+	b.print(e, step.Name, "about "+Round(b.estimate(step)))
 	return e
 }
 
@@ -113,15 +113,16 @@ func (b *Board) Remind(every time.Duration) {
 				continue
 			}
 			e.printed = now
-			b.print("still: "+e.step.Name, fmt.Sprintf("%s of about %s", Round(now.Sub(e.begun)), Round(b.estimate(e.step))))
+			b.print(e, "still: "+e.step.Name, fmt.Sprintf("%s of about %s", Round(now.Sub(e.begun)), Round(b.estimate(e.step))))
 		}
 	}
 }
 
-// print writes one line; the caller holds the lock.
-func (b *Board) print(what, took string) {
+// print writes one line about e; the caller holds the lock. What is left in all is only told where it is more than e.
+func (b *Board) print(e *entry, what, took string) {
 	line := fmt.Sprintf("lab %s %s (%s)", clock(b.now().Sub(b.start)), what, took)
-	if left := b.left(); left >= time.Second {
+	alone := Left([]Rest{{Estimate: b.estimate(e.step), Spent: b.now().Sub(e.begun)}})
+	if left := b.left(); left >= alone+time.Second {
 		line += ", " + Round(left) + " left in all"
 	}
 	fmt.Fprintln(b.out, line)
