@@ -10,9 +10,6 @@ import (
 	"github.com/benchctl/benchctl/scenarios"
 )
 
-// AutoCPUs is the cpuset that leaves the choice to us.
-const AutoCPUs = "auto"
-
 // pins are cpusets by component name; "" is no pinning.
 type pins map[string]string
 
@@ -44,10 +41,11 @@ func pin(s scenarios.Scenario, f Facts) (pins, error) {
 		switch r.cpus {
 		case "":
 			out[r.name] = ""
-		case AutoCPUs:
+		case scenarios.AutoCPUs:
 			autos = append(autos, r)
 		default:
-			set, err := parseCPUs(r.cpus)
+			set, err := scenarios.ParseCPUs(r.cpus)
+			slices.Sort(set)
 			if err != nil {
 				return nil, fmt.Errorf("%s: cpus of %s: %w", cmp.Or(r.source, "scenario "+s.Name), r.name, err)
 			}
@@ -129,7 +127,7 @@ func requests(s scenarios.Scenario) []request {
 	for i := 1; i <= s.Keycloak.Nodes; i++ {
 		r := s.Keycloak.Resources
 		if i <= len(s.Keycloak.NodeCPUs) && s.Keycloak.NodeCPUs[i-1] != "" {
-			r.CPUs = s.Keycloak.NodeCPUs[i-1]
+			r.CPUs, r.CPUsSource = s.Keycloak.NodeCPUs[i-1], cmp.Or(s.Keycloak.NodeCPUsSource, r.CPUsSource)
 		}
 		hands := []int{handNode1, handNode2}
 		if s.Keycloak.Nodes > 1 {
@@ -160,40 +158,6 @@ func onTarget(s scenarios.Scenario, f Facts, r request, set []int) error {
 	where := cmp.Or(r.source, "scenario "+s.Name)
 	return fmt.Errorf(`%s: %s is to run on the CPUs %s, but %s has only the CPUs %s (it lacks %s): set cpus = "auto" in the scenario, or give the flag -cpus auto`,
 		where, r.name, r.cpus, cmp.Or(f.Target, "the target"), cmp.Or(formatCPUs(f.CPUs), "(none known)"), formatCPUs(lacking))
-}
-
-// maxCPU bounds cpusets, so that a range can't be endless.
-const maxCPU = 8191
-
-// parseCPUs reads a cpuset as the kernel writes it: "0", "1,5", "2-5,7".
-func parseCPUs(text string) ([]int, error) {
-	var out []int
-	for part := range strings.SplitSeq(text, ",") {
-		from, to, ranged := strings.Cut(strings.TrimSpace(part), "-")
-		a, err := cpuNumber(from)
-		if err != nil {
-			return nil, fmt.Errorf("%q is no cpuset: write processors as in \"1,5\" or \"2-5\", or \"auto\"", text)
-		}
-		b := a
-		if ranged {
-			if b, err = cpuNumber(to); err != nil || b < a {
-				return nil, fmt.Errorf("%q is no cpuset: write processors as in \"1,5\" or \"2-5\", or \"auto\"", text)
-			}
-		}
-		for cpu := a; cpu <= b; cpu++ {
-			out = append(out, cpu)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
-}
-
-func cpuNumber(text string) (int, error) {
-	n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 32)
-	if err != nil || n > maxCPU {
-		return 0, fmt.Errorf("%q is no processor number", text)
-	}
-	return int(n), nil
 }
 
 // formatCPUs writes a cpuset in its shortest form: 0,4 or 2-5.

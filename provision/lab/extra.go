@@ -14,7 +14,7 @@ import (
 func (b building) extra(c scenarios.Container) reconcile.Component {
 	spec := b.spec(c.Name, c.Image, c.Resources)
 	spec.Command = c.Command
-	spec.Env = maps.Clone(c.Env)
+	spec.Env, spec.SecretEnv = maps.Clone(c.Env), maps.Clone(c.SecretEnv)
 	for _, host := range slices.Sorted(maps.Keys(c.Ports)) {
 		spec.Ports = append(spec.Ports, engine.Port{HostPort: host, ContainerPort: c.Ports[host], Protocol: "tcp"})
 	}

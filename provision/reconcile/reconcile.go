@@ -356,8 +356,19 @@ func (b *builder) starts() {
 		b.cluster(clustered)
 	}
 	if b.d.Endpoint != "" {
-		b.plan.add(Step{Kind: StepEndpoint, Subject: b.d.Endpoint, After: append(readyIDs, b.after("cluster")...)})
+		b.plan.add(Step{Kind: StepEndpoint, Subject: b.d.Endpoint, Nodes: b.d.nodes(), After: append(readyIDs, b.after("cluster")...)})
 	}
+}
+
+// nodes are the names of the Keycloak nodes.
+func (d Desired) nodes() []string {
+	var names []string
+	for _, c := range d.Components {
+		if c.Kind == KindKeycloak {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 func dependsOnAny(c Component, on []Component) bool {

@@ -30,11 +30,7 @@ func Restart(d Desired, o Observed, names []string, mode RestartMode) (Plan, err
 		return Plan{}, fmt.Errorf("scenario %s: %w", d.Lab, err)
 	}
 	if len(names) == 0 {
-		for _, c := range order {
-			if c.Kind == KindKeycloak {
-				names = append(names, c.Name)
-			}
-		}
+		names = d.nodes()
 	}
 	for _, name := range names {
 		if err := restartable(d, o, name); err != nil {
@@ -110,6 +106,6 @@ func (b *builder) rolling() {
 			Cluster: nodes[0].Cluster, Nodes: names})}
 	}
 	if b.d.Endpoint != "" {
-		b.plan.add(Step{Kind: StepEndpoint, Subject: b.d.Endpoint, After: last})
+		b.plan.add(Step{Kind: StepEndpoint, Subject: b.d.Endpoint, Nodes: b.d.nodes(), After: last})
 	}
 }

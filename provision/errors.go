@@ -1,0 +1,90 @@
+package provision
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/benchctl/benchctl/provision/reconcile"
+)
+
+// StepError is a step that failed: which, on what target, why, with the last
+// lines of the container's log where there is one, and what to do. It shows no
+// secret.
+type StepError struct {
+	Step   reconcile.Step
+	Target string
+	Err    error
+	// Log are the last lines of the component's log; empty where it has none.
+	Log string
+	// Hint is what the reader can do.
+	Hint string
+}
+
+func (e *StepError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s: %v", phrase(e.Step), e.Target, e.Err)
+	if log := strings.TrimRight(e.Log, "\n"); log != "" {
+		fmt.Fprintf(&b, "\n  the last lines of %s's log:", e.Step.Subject)
+		for line := range strings.SplitSeq(log, "\n") {
+			b.WriteString("\n    " + strings.TrimRight(line, "\r"))
+		}
+	}
+	if e.Hint != "" {
+		b.WriteString("\n  " + e.Hint)
+	}
+	return b.String()
+}
+
+func (e *StepError) Unwrap() error { return e.Err }
+
+// phrases say what a step does, in the words of an error or a progress line.
+var phrases = map[reconcile.StepKind]string{
+	reconcile.StepDirs:          "make folder %s",
+	reconcile.StepFiles:         "write %s",
+	reconcile.StepPull:          "pull %s",
+	reconcile.StepNetwork:       "create network %s",
+	reconcile.StepStop:          "stop %s",
+	reconcile.StepRemove:        "remove %s",
+	reconcile.StepBackup:        "set aside %s",
+	reconcile.StepCreate:        "create %s",
+	reconcile.StepStart:         "start %s",
+	reconcile.StepReady:         "wait for %s",
+	reconcile.StepCluster:       "prove the cluster of %s",
+	reconcile.StepEndpoint:      "reach %s",
+	reconcile.StepRemoveNetwork: "remove network %s",
+	reconcile.StepRemoveFolder:  "remove folder %s",
+	reconcile.StepRemoveFile:    "remove file %s",
+	reconcile.StepRemoveEmpty:   "remove folder %s",
+	reconcile.StepRemoveImage:   "remove image %s",
+}
+
+// Phrase says what a step does: "create postgresql".
+func Phrase(s reconcile.Step) string { return phrase(s) }
+
+func phrase(s reconcile.Step) string {
+	if f, ok := phrases[s.Kind]; ok {
+		return fmt.Sprintf(f, s.Subject)
+	}
+	return string(s.Kind) + " " + s.Subject
+}
+
+// explained is an error that brings a log and a hint along.
+type explained struct {
+	err  error
+	log  string
+	hint string
+}
+
+func (e *explained) Error() string { return e.err.Error() }
+func (e *explained) Unwrap() error { return e.err }
+
+// stepError joins what is known about a failure.
+func stepError(s reconcile.Step, target string, err error) error {
+	out := &StepError{Step: s, Target: target, Err: err}
+	var x *explained
+	if errors.As(err, &x) {
+		out.Log, out.Hint = x.log, x.hint
+	}
+	return out
+}
