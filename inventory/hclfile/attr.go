@@ -107,7 +107,7 @@ func (v Value) plain(want cty.Type, report *Report) (cty.Value, bool) {
 	raw, _ := v.raw.UnmarkDeep()
 	got, err := convert.Convert(raw, want)
 	if err != nil || got.IsNull() {
-		report.Errorf(v.Range, example[kindName(want)], "%s takes %s, not %s", v.Attr, wantName(want), kindName(raw.Type()))
+		v.wrongKind(raw, want, report)
 		return cty.NilVal, false
 	}
 	return got, true
@@ -128,6 +128,20 @@ func (v Value) refused(report *Report) bool {
 	}
 	report.Errorf(v.Range, "Only attributes for secrets take one: a variable must not be declared sensitive to be used here.", "%s would show a value that is declared sensitive", v.Attr)
 	return true
+}
+
+// wrongKind reports a value that cannot become what is wanted: of a list the
+// element that it fails for.
+func (v Value) wrongKind(raw cty.Value, want cty.Type, report *Report) {
+	if want.IsListType() && raw.Type().IsTupleType() && !raw.IsNull() {
+		for i, e := range raw.AsValueSlice() {
+			if _, err := convert.Convert(e, want.ElementType()); err != nil {
+				report.Errorf(v.element(strconv.Itoa(i)), example[kindName(want.ElementType())], "%s takes %s, and %s is in it", v.Attr, wantName(want), kindName(e.Type()))
+				return
+			}
+		}
+	}
+	report.Errorf(v.Range, example[kindName(want)], "%s takes %s, not %s", v.Attr, wantName(want), kindName(raw.Type()))
 }
 
 // wantName is kindName with what a list holds.
@@ -246,10 +260,11 @@ func (v Value) warnLiteral(name, text string, report *Report) {
 		return
 	}
 	problem := fmt.Sprintf("%s is written in the file, where everybody who has the file reads it", name)
-	if len(v.expr.Variables()) > 0 {
+	written := len(v.expr.Variables()) == 0
+	if !written {
 		problem = fmt.Sprintf("%s comes from a value that is not declared sensitive", name)
 	}
-	report.Warnf(v.Range, fmt.Sprintf(`Use %s = env("NAME"), file("PATH"), or a variable with sensitive = true.`, name), "%s", problem)
+	report.warnSecret(v.Range, fmt.Sprintf(`Use %s = env("NAME"), file("PATH"), or a variable with sensitive = true.`, name), problem, written)
 }
 
 // Bool is true or false.

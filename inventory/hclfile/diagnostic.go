@@ -119,6 +119,17 @@ func (r *Report) Warnf(at hcl.Range, hint, format string, args ...any) {
 	}
 }
 
+// warnSecret is Warnf about a secret; with hide, it stands at the place.
+func (r *Report) warnSecret(at hcl.Range, hint, problem string, hide bool) {
+	f := r.sources[at.Filename]
+	if f == nil || f.Builtin {
+		return
+	}
+	d := r.diagnostic(SeverityWarning, at, hint, problem)
+	d.Snippet = snippet(f, at, hide)
+	r.Add(d)
+}
+
 // Sub gives a report with the same sources and no diagnostics, for what may
 // turn out not to matter.
 func (r *Report) Sub() *Report {
@@ -134,7 +145,7 @@ func (r *Report) diagnostic(s Severity, at hcl.Range, hint, problem string) Diag
 		Problem: oneLine(problem), Hint: hint, offset: at.Start.Byte,
 	}
 	if at.Filename != "" && at.Start.Line > 0 {
-		d.Snippet = snippet(r.sources[at.Filename], at)
+		d.Snippet = snippet(r.sources[at.Filename], at, false)
 	}
 	return d
 }

@@ -157,7 +157,7 @@ func headline(summary, detail string) (problem, hint string) {
 		}
 	}
 	first = strings.TrimSuffix(first, ".")
-	if len(first) > 1 && first[1] >= 'a' && first[1] <= 'z' {
+	if len(first) > 1 && (first[1] == ' ' || first[1] >= 'a' && first[1] <= 'z') {
 		first = strings.ToLower(first[:1]) + first[1:]
 	}
 	switch {

@@ -14,8 +14,9 @@ import (
 // snippetWidth is how much of a long line is shown, in characters.
 const snippetWidth = 160
 
-// snippet is the first line of at, with ^ below what is meant.
-func snippet(f *File, at hcl.Range) string {
+// snippet is the first line of at, with ^ below what is meant. With hide, what
+// is meant is a secret.
+func snippet(f *File, at hcl.Range, hide bool) string {
 	if f == nil {
 		return ""
 	}
@@ -36,6 +37,9 @@ func snippet(f *File, at hcl.Range) string {
 	end := max(offset, min(offset+at.End.Byte-start, len(line)))
 	indent, marked := line[:offset], utf8.RuneCountInString(line[offset:end])
 	shown := MaskLine(line)
+	if hide && shown == line {
+		shown = indent + masked
+	}
 	if f.insideSecret(at.Start.Line) {
 		shown, indent, marked = masked, "", len(masked)
 	} else if shown != line {
