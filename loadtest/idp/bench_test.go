@@ -1,11 +1,16 @@
 package idp_test
 
 import (
+	"bufio"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/benchctl/benchctl/loadtest/dataset"
 	"github.com/benchctl/benchctl/loadtest/idp"
@@ -68,6 +73,48 @@ func BenchmarkServer(b *testing.B) {
 					b.Fatalf("%d: %s", w.Code, w.Body)
 				}
 			}
+		})
+	}
+}
+
+// Requests a second over loopback with eight connections, the client's share
+// of the machine included.
+func BenchmarkLoopback(b *testing.B) {
+	s := newSite(b, idp.Options{Now: time.Now})
+	token := s.passwordGrant("openid").text("access_token")
+	address := strings.TrimPrefix(s.base, "http://")
+	address, path, _ := strings.Cut(address, "/")
+	for name, request := range map[string]string{
+		"userinfo": "GET /" + path + "/protocol/openid-connect/userinfo HTTP/1.1\r\nHost: " + address + "\r\nAuthorization: Bearer " + token + "\r\n\r\n",
+		"jwks":     "GET /" + path + "/protocol/openid-connect/certs HTTP/1.1\r\nHost: " + address + "\r\n\r\n",
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetParallelism(8 / runtime.GOMAXPROCS(0))
+			b.RunParallel(func(pb *testing.PB) {
+				conn, err := net.Dial("tcp", address)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				defer conn.Close()
+				in := bufio.NewReader(conn)
+				for pb.Next() {
+					if _, err := io.WriteString(conn, request); err != nil {
+						b.Error(err)
+						return
+					}
+					w, err := http.ReadResponse(in, nil)
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					if _, err := io.Copy(io.Discard, w.Body); err != nil || w.StatusCode != http.StatusOK {
+						b.Error(w.Status, err)
+						return
+					}
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
 		})
 	}
 }

@@ -16,30 +16,37 @@ import (
 	"time"
 )
 
+// ask is what a client asked for when it sent a browser here.
+type ask struct {
+	Client    string `json:"cid"`
+	Redirect  string `json:"ru"`
+	State     string `json:"st,omitempty"`
+	Nonce     string `json:"n,omitempty"`
+	Scope     string `json:"sc"`
+	Challenge string `json:"cc,omitempty"`
+	Method    string `json:"cm,omitempty"`
+}
+
 // login is one that was begun in a browser: one tab of one jar.
 type login struct {
+	ask
 	root, tab   string
 	realm       string
-	client      string
-	redirect    string
-	state       string
-	nonce       string
-	scope       string
-	challenge   string
-	method      string
 	sessionCode string
 	execution   string
 }
 
+// restart is what the cookie KC_RESTART carries: enough to begin again.
+type restart struct {
+	Issuer string `json:"iss"`
+	ask
+}
+
 // code is an authorization code that waits to be exchanged.
 type code struct {
-	session           *session
-	client            string
-	redirect          string
-	scope             string
-	nonce             string
-	challenge, method string
-	expires           time.Time
+	ask
+	session *session
+	expires time.Time
 }
 
 // Cookies of the dialogue.
@@ -51,6 +58,9 @@ const (
 	cookieSession  = "KEYCLOAK_SESSION"
 )
 
+// scripted cookies may be read by the page's scripts: they aren't HttpOnly.
+var scripted = map[string]bool{cookieHash: true, cookieSession: true}
+
 // auth begins a login: the page with the form, or, where the jar holds a
 // session, the redirect with a code at once.
 func (s *Server) auth(q *request) error {
@@ -61,7 +71,7 @@ func (s *Server) auth(q *request) error {
 	form := q.r.Form
 	client, redirect := form.Get("client_id"), form.Get("redirect_uri")
 	if client == "" {
-		q.page(http.StatusBadRequest, errorPage("Missing parameters: client_id"))
+		q.page(http.StatusBadRequest, errorPage("Invalid Request"))
 		return nil
 	}
 	if _, ok := s.o.Accounts.ClientSecret(q.route.realm, client); !ok {
@@ -72,39 +82,61 @@ func (s *Server) auth(q *request) error {
 		q.page(http.StatusBadRequest, errorPage("Invalid parameter: redirect_uri"))
 		return nil
 	}
-	l := &login{
-		realm: q.route.realm, client: client, redirect: redirect,
-		state: form.Get("state"), nonce: form.Get("nonce"), scope: grantedScope(form.Get("scope")),
-		challenge: form.Get("code_challenge"), method: form.Get("code_challenge_method"),
-	}
+	l := &login{realm: q.route.realm, ask: ask{
+		Client: client, Redirect: redirect,
+		State: form.Get("state"), Nonce: form.Get("nonce"), Scope: grantedScope(form.Get("scope")),
+		Challenge: form.Get("code_challenge"), Method: form.Get("code_challenge_method"),
+	}}
 	if fault, description := authFault(form); fault != "" {
-		q.redirectBack(l, url.Values{"error": {fault}, "error_description": {description}})
+		q.redirect(l.back(q, "error", fault, "error_description", description))
 		return nil
 	}
-	if l.challenge != "" && l.method == "" {
-		l.method = "plain" // RFC 7636, 4.3
+	if l.Challenge != "" && l.Method == "" {
+		l.Method = "plain" // RFC 7636, 4.3
 	}
 	if u, ok := s.identity(q); ok && form.Get("prompt") != "login" {
 		return s.redirectWithCode(q, l, u)
 	}
 	if form.Get("prompt") == "none" {
-		q.redirectBack(l, url.Values{"error": {"login_required"}})
+		q.redirect(l.back(q, "error", "login_required"))
 		return nil
 	}
-	var err error
-	if root, ok := s.loginCookie(q); ok {
-		l.root = root
-	} else if l.root, err = s.uuid(); err != nil {
+	if err := s.begin(q, l); err != nil {
 		return err
 	}
-	for _, id := range []*string{&l.tab, &l.execution} {
+	again, err := s.keys.signOwn(restart{q.issuer(), l.ask})
+	if err != nil {
+		return err
+	}
+	q.setCookie(cookieRestart, again, 0)
+	return s.form(q, l, "")
+}
+
+// begin gives a login its IDs, of which the jar keeps one.
+func (s *Server) begin(q *request, l *login) (err error) {
+	root, ok := s.loginCookie(q)
+	if !ok {
+		if root, err = s.uuid(); err != nil {
+			return err
+		}
+	}
+	l.root = root
+	for _, id := range []*string{&l.tab, &l.execution, &l.sessionCode} {
 		if *id, err = s.uuid(); err != nil {
 			return err
 		}
 	}
 	l.tab = l.tab[:11]
-	return s.form(q, l, "")
+	s.logins.put(l.key(), l)
+	sum := sha256.Sum256([]byte(l.root))
+	q.setCookie(cookieLogin, b64.EncodeToString([]byte(l.root+"."+b64.EncodeToString(s.keys.mac([]byte(l.root))[:32]))), 0)
+	// Keycloak quotes the value where it holds a slash; here it is always
+	// quoted, so that a client which can't read that is found out at once.
+	q.setCookie(cookieHash, `"`+b64.EncodeToString(sum[:])+`"`, time.Minute)
+	return nil
 }
+
+func (l *login) key() string { return l.root + "/" + l.tab }
 
 // authFault checks what the client asked for, redirect address and client
 // apart.
@@ -136,40 +168,42 @@ func (s *Server) redirectAllowed(uri string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.Fragment == ""
 }
 
-// form shows the login page, with new values that only its own answer can
-// carry.
+// form shows the login page, with a code that only its own answer can carry.
 func (s *Server) form(q *request, l *login, message string) error {
-	var err error
 	shown := *l // others may still read the one in the store
+	var err error
 	if shown.sessionCode, err = s.uuid(); err != nil {
 		return err
 	}
-	s.logins.put(shown.root+"/"+shown.tab, &shown)
-	sum := sha256.Sum256([]byte(shown.root))
-	id := b64.EncodeToString([]byte(shown.root + "." + b64.EncodeToString(s.keys.mac([]byte(shown.root))[:32])))
-	restart, err := s.keys.signOwn(&claims{
-		Iat: q.now.Unix(), Iss: q.issuer(), Aud: q.issuer(), Azp: shown.client, Typ: "Restart", Jti: shown.tab,
-	})
-	if err != nil {
-		return err
-	}
-	q.setCookie(cookieLogin, id, true, 0)
-	q.setCookie(cookieHash, `"`+b64.EncodeToString(sum[:])+`"`, false, time.Minute)
-	q.setCookie(cookieRestart, restart, true, 0)
+	s.logins.put(shown.key(), &shown)
+	action := shown.address(q, "session_code="+shown.sessionCode+"&execution="+shown.execution+"&")
+	q.page(http.StatusOK, loginPage(q.route, action, q.r.PostForm.Get("username"), message))
+	return nil
+}
+
+// address is where the login goes on, with Keycloak's parameters in its order.
+func (l *login) address(q *request, first string) string {
 	data, err := json.Marshal(struct {
 		RedirectURI  string `json:"ru"`
 		ResponseType string `json:"rt"`
 		State        string `json:"st,omitempty"`
-	}{shown.redirect, "code", shown.state})
+	}{l.Redirect, "code", l.State})
 	if err != nil {
-		return err
+		// Strings always marshal.
+		panic(err)
 	}
-	// The order of the parameters is Keycloak's.
-	action := q.issuer() + "/login-actions/authenticate?session_code=" + shown.sessionCode +
-		"&execution=" + shown.execution + "&client_id=" + url.QueryEscape(shown.client) +
-		"&tab_id=" + shown.tab + "&client_data=" + b64.EncodeToString(data)
-	q.page(http.StatusOK, loginPage(q.route, action, q.r.PostForm.Get("username"), message))
-	return nil
+	return q.issuer() + "/login-actions/authenticate?" + first + "client_id=" + url.QueryEscape(l.Client) +
+		"&tab_id=" + l.tab + "&client_data=" + b64.EncodeToString(data)
+}
+
+// begun finds the login that the request goes on with.
+func (s *Server) begun(q *request) (*login, bool) {
+	root, ok := s.loginCookie(q)
+	if !ok {
+		return nil, false
+	}
+	l, ok := s.logins.get(root + "/" + q.r.URL.Query().Get("tab_id"))
+	return l, ok && l.realm == q.route.realm
 }
 
 // authenticate takes the form.
@@ -178,19 +212,14 @@ func (s *Server) authenticate(q *request) error {
 		q.page(http.StatusBadRequest, errorPage("Invalid Request"))
 		return nil
 	}
+	l, ok := s.begun(q)
+	if !ok {
+		return s.restart(q)
+	}
 	query := q.r.URL.Query()
-	root, ok := s.loginCookie(q)
-	var l *login
-	if ok {
-		l, ok = s.logins.get(root + "/" + query.Get("tab_id"))
-	}
-	if !ok || l.realm != q.route.realm {
-		// The event of that answer is named cookie_not_found.
-		q.page(http.StatusBadRequest, errorPage("Cookie not found. Please make sure cookies are enabled in your browser."))
+	if query.Get("session_code") != l.sessionCode || query.Get("execution") != l.execution || query.Get("client_id") != l.Client {
+		q.redirect(l.address(q, "execution="+l.execution+"&"))
 		return nil
-	}
-	if query.Get("session_code") != l.sessionCode || query.Get("execution") != l.execution || query.Get("client_id") != l.client {
-		return s.form(q, l, "Your login attempt timed out. Login will start from the beginning.")
 	}
 	user := strings.TrimSpace(q.r.PostForm.Get("username"))
 	ok, err := s.passwordFits(q.route.realm, user, q.r.PostForm.Get("password"))
@@ -200,12 +229,11 @@ func (s *Server) authenticate(q *request) error {
 	if !ok {
 		return s.form(q, l, "Invalid username or password.")
 	}
-	if _, ok := s.logins.take(root + "/" + l.tab); !ok {
+	if _, ok := s.logins.take(l.key()); !ok {
 		// The same form was sent twice at once; the other one won.
-		q.page(http.StatusBadRequest, errorPage("You are already logged in."))
-		return nil
+		return s.restart(q)
 	}
-	u, err := s.newSession(l.realm, user, hasScope(l.scope, "offline_access"), q.now)
+	u, err := s.newSession(l.realm, user, hasScope(l.Scope, "offline_access"), q.now)
 	if err != nil {
 		return err
 	}
@@ -213,6 +241,36 @@ func (s *Server) authenticate(q *request) error {
 		return err
 	}
 	return s.redirectWithCode(q, l, u)
+}
+
+// continueLogin shows the form of a login that was begun before.
+func (s *Server) continueLogin(q *request) error {
+	l, ok := s.begun(q)
+	if !ok {
+		return s.restart(q)
+	}
+	message := ""
+	if q.r.URL.Query().Has("execution") {
+		message = "Action expired. Please continue with login now."
+	}
+	return s.form(q, l, message)
+}
+
+// restart begins a login again whose cookie or state is gone, if the jar still
+// holds what it was about. The event of the refusal is cookie_not_found.
+func (s *Server) restart(q *request) error {
+	var r restart
+	cookie, err := q.r.Cookie(cookieRestart)
+	if err != nil || s.keys.verifyOwn(cookie.Value, &r) != nil || r.Issuer != q.issuer() {
+		q.page(http.StatusBadRequest, errorPage("Restart login cookie not found. It may have expired; it may have been deleted or cookies are disabled in your browser. If cookies are disabled then enable them. Click Back to Application to login again."))
+		return nil
+	}
+	l := &login{realm: q.route.realm, ask: r.ask}
+	if err := s.begin(q, l); err != nil {
+		return err
+	}
+	q.redirect(l.address(q, ""))
+	return nil
 }
 
 // passwordFits checks a user's password at the cost that was asked for. An
@@ -237,39 +295,42 @@ func (s *Server) redirectWithCode(q *request, l *login, u *session) error {
 	}
 	// As in Keycloak the code names the session, so that a second use of it
 	// can end that session.
-	text := first + "." + u.id + "." + subject(l.realm, "client/"+l.client)
-	s.codes.put(text, &code{
-		session: u, client: l.client, redirect: l.redirect, scope: l.scope, nonce: l.nonce,
-		challenge: l.challenge, method: l.method, expires: q.now.Add(s.o.CodeLifespan),
-	})
-	q.redirectBack(l, url.Values{"session_state": {u.id}, "code": {text}})
+	text := first + "." + u.id + "." + subject(l.realm, "client/"+l.Client)
+	s.codes.put(text, &code{ask: l.ask, session: u, expires: q.now.Add(s.o.CodeLifespan)})
+	q.redirect(l.back(q, "session_state", u.id, "code", text))
 	return nil
 }
 
-// redirectBack answers 302 to the client's redirect address with state,
-// session_state, iss and code, or error, in Keycloak's order.
-func (q *request) redirectBack(l *login, values url.Values) {
-	if l.state != "" {
-		values.Set("state", l.state)
+// back is the client's redirect address with an error or with state,
+// session_state, iss and code, in Keycloak's order. The values are pairs of
+// name and value.
+func (l *login) back(q *request, values ...string) string {
+	given := map[string]string{"state": l.State, "iss": q.issuer()}
+	for i := 0; i < len(values); i += 2 {
+		given[values[i]] = values[i+1]
 	}
-	values.Set("iss", q.issuer())
-	var location strings.Builder
-	location.WriteString(l.redirect)
+	var b strings.Builder
+	b.WriteString(l.Redirect)
 	separator := "?"
-	if strings.Contains(l.redirect, "?") {
+	if strings.Contains(l.Redirect, "?") {
 		separator = "&"
 	}
 	for _, name := range []string{"error", "error_description", "state", "session_state", "iss", "code"} {
-		if v, ok := values[name]; ok && v[0] != "" {
-			location.WriteString(separator + name + "=" + url.QueryEscape(v[0]))
+		if v := given[name]; v != "" {
+			b.WriteString(separator + name + "=" + url.QueryEscape(v))
 			separator = "&"
 		}
 	}
+	return b.String()
+}
+
+// redirect answers 302.
+func (q *request) redirect(location string) {
 	h := q.w.Header()
 	for name, value := range security {
 		h[name] = value
 	}
-	h.Set("Location", location.String())
+	h.Set("Location", location)
 	h.Set("Content-Length", "0")
 	q.w.WriteHeader(http.StatusFound)
 }
@@ -284,10 +345,9 @@ func (s *Server) setIdentity(q *request, u *session) error {
 		return err
 	}
 	sum := sha256.Sum256([]byte(u.id))
-	q.setCookie(cookieIdentity, token, true, 0)
-	q.setCookie(cookieSession, b64.EncodeToString(sum[:]), false, s.o.SessionMax)
-	q.setCookie(cookieRestart, "", true, -1)
-	q.setCookie(cookieHash, "", false, -1)
+	q.setCookie(cookieRestart, "", -1)
+	q.setCookie(cookieIdentity, token, 0)
+	q.setCookie(cookieSession, b64.EncodeToString(sum[:]), s.o.SessionMax)
 	return nil
 }
 
@@ -297,8 +357,8 @@ func (s *Server) identity(q *request) (*session, bool) {
 	if err != nil {
 		return nil, false
 	}
-	c, err := s.keys.verifyOwn(cookie.Value)
-	if err != nil || c.Typ != typIdentity || c.Iss != q.issuer() || c.expired(q.now) {
+	var c claims
+	if s.keys.verifyOwn(cookie.Value, &c) != nil || c.Typ != typIdentity || c.Iss != q.issuer() || c.expired(q.now) {
 		return nil, false
 	}
 	return s.session(q.route.realm, c.Sid, q.now)
@@ -326,20 +386,22 @@ func (s *Server) loginCookie(q *request) (root string, ok bool) {
 // not, it is Secure and SameSite=None, which is why a jar that keeps to the
 // letter of RFC 6265 never sends it back over http. A maxAge below 0 removes
 // it; 0 keeps it as long as the browser runs.
-func (q *request) setCookie(name, value string, httpOnly bool, maxAge time.Duration) {
+func (q *request) setCookie(name, value string, maxAge time.Duration) {
 	var b strings.Builder
 	b.WriteString(name + "=" + value + ";Version=1;Path=" + q.route.base() + "/")
 	if maxAge != 0 {
 		b.WriteString(";Max-Age=" + strconv.Itoa(int(max(maxAge, 0)/time.Second)))
 	}
-	if q.r.TLS != nil || isLoopback(q.r.Host) {
-		b.WriteString(";Secure")
-		if httpOnly {
-			b.WriteString(";HttpOnly")
+	if maxAge >= 0 {
+		secure := q.r.TLS != nil || isLoopback(q.r.Host)
+		for _, attribute := range []struct {
+			text string
+			set  bool
+		}{{";Secure", secure}, {";HttpOnly", !scripted[name]}, {";SameSite=None", secure}} {
+			if attribute.set {
+				b.WriteString(attribute.text)
+			}
 		}
-		b.WriteString(";SameSite=None")
-	} else if httpOnly {
-		b.WriteString(";HttpOnly")
 	}
 	q.w.Header().Add("Set-Cookie", b.String())
 }

@@ -287,7 +287,7 @@ func TestBrowserLogin(t *testing.T) {
 				t.Fatalf("exchange: %d %s", a.status, a.body)
 			}
 			tokens := a.json(t)
-			if tokens.text("session_state") != v.Get("session_state") || tokens.text("token_type") != "Bearer" || tokens["expires_in"] != 1800.0 || tokens["refresh_expires_in"] != 3600.0 || tokens.text("scope") != "openid profile email" {
+			if tokens.text("session_state") != v.Get("session_state") || tokens.text("token_type") != "Bearer" || tokens["expires_in"] != 1800.0 || tokens["refresh_expires_in"] != 3600.0 || tokens.text("scope") != "openid email profile" {
 				t.Errorf("tokens: %s", a.body)
 			}
 			id := s.verify(tokens.text("id_token"))
@@ -342,12 +342,15 @@ func TestMistakesInTheBrowser(t *testing.T) {
 		if again.status != http.StatusOK || !strings.Contains(again.body, "Invalid username or password.") || !strings.Contains(again.body, `value="user_000000"`) {
 			t.Fatalf("%d %s", again.status, again.body)
 		}
-		if stale := s.post(action(t, page.body), credentials(0), j); stale.status != http.StatusOK || !strings.Contains(stale.body, "timed out") {
-			t.Errorf("the first form's code is spent: %d", stale.status)
-		} else {
-			again = stale
+		stale := s.post(action(t, page.body), credentials(0), j)
+		if stale.status != http.StatusFound || strings.Contains(stale.header.Get("Location"), "session_code") {
+			t.Errorf("the first form's code is spent: %d %s", stale.status, stale.header.Get("Location"))
 		}
-		s.location(s.post(action(t, again.body), credentials(0), j))
+		expired := s.get(stale.header.Get("Location"), j)
+		if expired.status != http.StatusOK || !strings.Contains(expired.body, "Action expired.") {
+			t.Errorf("%d %s", expired.status, expired.body)
+		}
+		s.location(s.post(action(t, expired.body), credentials(0), j))
 	})
 	t.Run("unknown user", func(t *testing.T) {
 		j := jar{}
@@ -358,7 +361,7 @@ func TestMistakesInTheBrowser(t *testing.T) {
 	})
 	t.Run("lost cookies", func(t *testing.T) {
 		page := s.get(authQuery(), jar{})
-		if a := s.post(action(t, page.body), credentials(0), jar{}); a.status != http.StatusBadRequest || !strings.Contains(a.body, "Cookie not found.") {
+		if a := s.post(action(t, page.body), credentials(0), jar{}); a.status != http.StatusBadRequest || !strings.Contains(a.body, "Restart login cookie not found.") {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	})
@@ -366,9 +369,15 @@ func TestMistakesInTheBrowser(t *testing.T) {
 		mine, other := jar{}, jar{}
 		page := s.get(authQuery(), mine)
 		s.get(authQuery(), other)
-		if a := s.post(action(t, page.body), credentials(0), other); a.status != http.StatusBadRequest {
-			t.Errorf("%d %s", a.status, a.body)
+		a := s.post(action(t, page.body), credentials(0), other)
+		if a.status != http.StatusFound || !strings.Contains(a.header.Get("Location"), "/login-actions/authenticate?client_id=") {
+			t.Fatalf("%d %s", a.status, a.body)
 		}
+		again := s.get(a.header.Get("Location"), other)
+		if again.status != http.StatusOK || strings.Contains(again.body, "expired") {
+			t.Errorf("the login begins again: %d %s", again.status, again.body)
+		}
+		s.location(s.post(action(t, again.body), credentials(0), other))
 	})
 	t.Run("a forged cookie", func(t *testing.T) {
 		page := s.get(authQuery(), jar{})
@@ -389,7 +398,7 @@ func TestMistakesInTheBrowser(t *testing.T) {
 		page  string     // 400 with that text
 		back  url.Values // or a redirect
 	}{
-		"no client":          {query: authQuery("client_id", ""), page: "Missing parameters: client_id"},
+		"no client":          {query: authQuery("client_id", ""), page: "Invalid Request"},
 		"unknown client":     {query: authQuery("client_id", "nobody"), page: "Client not found."},
 		"no redirect":        {query: authQuery("redirect_uri", ""), page: "Invalid parameter: redirect_uri"},
 		"relative redirect":  {query: authQuery("redirect_uri", "/x"), page: "Invalid parameter: redirect_uri"},
@@ -433,7 +442,14 @@ func TestJarWithSession(t *testing.T) {
 	if a := s.get(strings.Replace(s.base, realm, "realm_001", 1)+authQuery(), j); a.status != http.StatusOK {
 		t.Errorf("the session is another realm's: %d", a.status)
 	}
-	if a := s.get("/protocol/openid-connect/logout", j); a.status != http.StatusOK || j["KEYCLOAK_IDENTITY"] != "" {
+	if a := s.get("/protocol/openid-connect/logout", j); a.status != http.StatusOK || !strings.Contains(a.body, "Do you want to log out?") || j["KEYCLOAK_IDENTITY"] == "" {
+		t.Errorf("without an ID token the user is asked: %d %v", a.status, j)
+	}
+	id := s.exchange(v.Get("code")).json(t).text("id_token")
+	if a := s.get("/protocol/openid-connect/logout?id_token_hint=x", j); a.status != http.StatusBadRequest {
+		t.Errorf("a bad ID token: %d", a.status)
+	}
+	if a := s.get("/protocol/openid-connect/logout?id_token_hint="+id+"&post_logout_redirect_uri=http://dummy/bye", j); a.status != http.StatusFound || a.header.Get("Location") != "http://dummy/bye" || j["KEYCLOAK_IDENTITY"] != "" {
 		t.Errorf("logout in the browser: %d %v", a.status, j)
 	}
 	j["KEYCLOAK_IDENTITY"] = "x.y.z"
@@ -454,7 +470,7 @@ func TestPKCE(t *testing.T) {
 		"plain":             {[]string{"code_challenge", verifier}, []string{"code_verifier", verifier}, ""},
 		"wrong verifier":    {[]string{"code_challenge", challenge, "code_challenge_method", "S256"}, []string{"code_verifier", challenge}, "PKCE verification failed: Code mismatch"},
 		"no verifier":       {[]string{"code_challenge", challenge, "code_challenge_method", "S256"}, nil, "PKCE code verifier not specified"},
-		"no challenge":      {nil, []string{"code_verifier", verifier}, "PKCE code verifier specified but challenge not present in the initial request"},
+		"no challenge":      {nil, []string{"code_verifier", verifier}, "PKCE code verifier specified but challenge not present in authorization"},
 		"plain, not hashed": {[]string{"code_challenge", challenge}, []string{"code_verifier", verifier}, "PKCE verification failed: Code mismatch"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -475,7 +491,7 @@ func TestCodes(t *testing.T) {
 	}{
 		"too late":         {before: func() { s.clock.add(time.Minute) }, want: "Code not valid"},
 		"just in time":     {before: func() { s.clock.add(59 * time.Second) }},
-		"another client":   {form: func(code string) url.Values { return client(1, "code", code, "redirect_uri", redirect) }, want: "Auth error"},
+		"another client":   {form: func(code string) url.Values { return client(1, "code", code, "redirect_uri", redirect) }, want: "Auth error: Found different client_id in clientSession"},
 		"another redirect": {form: func(code string) url.Values { return client(0, "code", code, "redirect_uri", redirect+"/") }, want: "Incorrect redirect_uri"},
 		"made up":          {form: func(string) url.Values { return client(0, "code", "a.b.c", "redirect_uri", redirect) }, want: "Code not valid"},
 		"none":             {form: func(string) url.Values { return client(0, "redirect_uri", redirect) }, want: "Missing parameter: code"},

@@ -10,7 +10,6 @@ func (q *request) page(status int, body string) {
 	h := q.w.Header()
 	h["Content-Security-Policy"] = []string{"frame-src 'self'; frame-ancestors 'self'; object-src 'none';"}
 	h["Content-Language"] = []string{"en"}
-	h["X-Robots-Tag"] = []string{"none"}
 	q.raw(status, "text/html;charset=utf-8", []byte(body))
 }
 
@@ -24,6 +23,9 @@ var escape = template.HTMLEscapeString
 
 // loginPage is the page with the form kc-form-login: as large as Keycloak's
 // own, so that reading it costs what it costs there.
+//
+// It is modelled on the page of the theme keycloak.v2, which is licensed under
+// the Apache License 2.0.
 func loginPage(r route, action, username, message string) string {
 	var b strings.Builder
 	b.Grow(8 << 10)
@@ -130,11 +132,6 @@ func errorPage(message string) string {
 	return plainPage("We are sorry...", "kc-error-message", message)
 }
 
-// messagePage tells something that is no error.
-func messagePage(message string) string {
-	return plainPage(message, "kc-info-message", message)
-}
-
 func plainPage(title, id, message string) string {
 	var b strings.Builder
 	head(&b, resources, title)
@@ -200,6 +197,29 @@ func head(b *strings.Builder, base, title string) {
         import { startSessionPolling } from "` + base + `/login/keycloak.v2/js/authChecker.js";
 
         startSessionPolling();
+    </script>
+    <script type="module">
+        document.addEventListener("click", (event) => {
+            const link = event.target.closest("a[data-once-link]");
+
+            if (!link) {
+                return;
+            }
+
+            if (link.getAttribute("aria-disabled") === "true") {
+                event.preventDefault();
+                return;
+            }
+
+            const { disabledClass } = link.dataset;
+
+            if (disabledClass) {
+                link.classList.add(...disabledClass.trim().split(/\s+/));
+            }
+
+            link.setAttribute("role", "link");
+            link.setAttribute("aria-disabled", "true");
+        });
     </script>
 </head>
 

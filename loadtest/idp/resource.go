@@ -16,21 +16,16 @@ func (s *Server) userinfo(q *request) error {
 		ok = text != ""
 	}
 	if !ok {
-		q.challenge("invalid_request", "Token not provided")
-		return nil
+		return q.challenge(http.StatusUnauthorized, "", "")
 	}
 	c, _, err := s.accessToken(q, text)
 	switch {
 	case errors.Is(err, errSession):
-		q.challenge("invalid_token", "User session not found or doesn't have client attached on it")
-		return nil
+		return q.challenge(http.StatusUnauthorized, "invalid_token", "user_session_not_found")
 	case err != nil:
-		q.challenge("invalid_token", "Token verification failed")
-		return nil
+		return q.challenge(http.StatusUnauthorized, "invalid_token", "Token verification failed")
 	case !c.has("openid"):
-		q.w.Header().Set("WWW-Authenticate", `Bearer realm="`+q.route.escaped+`", error="insufficient_scope", error_description="Missing openid scope"`)
-		q.fail(http.StatusForbidden, "insufficient_scope", "Missing openid scope")
-		return nil
+		return q.challenge(http.StatusForbidden, "insufficient_scope", "Missing openid scope")
 	}
 	return q.json(http.StatusOK, struct {
 		Sub           string `json:"sub"`
@@ -43,10 +38,15 @@ func (s *Server) userinfo(q *request) error {
 	}{c.Sub, c.EmailVerified, c.Name, c.Username, c.GivenName, c.FamilyName, c.Email})
 }
 
-// challenge refuses a token with 401.
-func (q *request) challenge(code, description string) {
-	q.w.Header().Set("WWW-Authenticate", `Bearer realm="`+q.route.escaped+`", error="`+code+`", error_description="`+description+`"`)
-	q.fail(http.StatusUnauthorized, code, description)
+// challenge refuses a token in a header (RFC 6750, 3); the body is empty.
+func (q *request) challenge(status int, code, description string) error {
+	value := `Bearer realm="` + q.route.escaped + `"`
+	if code != "" {
+		value += `, error="` + code + `", error_description="` + description + `"`
+	}
+	q.w.Header().Set("WWW-Authenticate", value)
+	q.raw(status, "text/plain;charset=utf-8", nil)
+	return nil
 }
 
 // introspect tells a client whether a token is good. Since 26.6.2 Keycloak
@@ -55,7 +55,7 @@ func (s *Server) introspect(q *request) error {
 	if !q.parse() {
 		return nil
 	}
-	client, ok := s.client(q)
+	client, ok := s.introspector(q)
 	if !ok {
 		return nil
 	}
@@ -85,40 +85,62 @@ func (s *Server) certs(q *request) error {
 	return nil
 }
 
-// logout ends the session of a refresh token.
+// logout ends the session of a refresh token; one that has ended already is
+// as good.
 func (s *Server) logout(q *request) error {
-	if q.r.Method == http.MethodGet {
-		return s.frontLogout(q)
-	}
 	if !q.parse() {
 		return nil
 	}
 	text := q.r.PostForm.Get("refresh_token")
 	if text == "" {
-		return s.frontLogout(q)
+		return s.browserLogout(q)
 	}
 	client, ok := s.client(q)
 	if !ok {
 		return nil
 	}
-	c, _, why := s.refreshClaims(q, text, client)
-	if why != "" {
+	c, u, why := s.refreshClaims(q, text, client)
+	if why != "" && why != noSession {
 		return q.invalidGrant(why)
 	}
-	s.sessions.take(c.Sid)
+	if u != nil {
+		s.sessions.take(c.Sid)
+	}
 	q.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// frontLogout ends the session that the browser's jar holds.
-func (s *Server) frontLogout(q *request) error {
-	if u, ok := s.identity(q); ok {
-		s.sessions.take(u.id)
+// browserLogout is OpenID Connect RP-Initiated Logout 1.0: the session of the
+// ID token is ended and the browser sent back. Without an ID token the user is
+// asked, and nothing happens here.
+func (s *Server) browserLogout(q *request) error {
+	hint := q.r.Form.Get("id_token_hint")
+	if hint == "" {
+		q.page(http.StatusOK, plainPage("Logging out", "kc-logout-confirm", "Do you want to log out?"))
+		return nil
 	}
-	q.setCookie(cookieIdentity, "", true, -1)
-	q.setCookie(cookieSession, "", false, -1)
-	q.page(http.StatusOK, messagePage("You are logged out"))
+	c, err := s.keys.verifyPublic(hint)
+	if err != nil || c.Typ != typID || c.Iss != q.issuer() {
+		q.page(http.StatusBadRequest, errorPage("Invalid parameter: id_token_hint"))
+		return nil
+	}
+	s.sessions.take(c.Sid)
+	q.setCookie(cookieIdentity, "", -1)
+	q.setCookie(cookieSession, "", -1)
+	back := q.r.Form.Get("post_logout_redirect_uri")
+	switch {
+	case back == "":
+		q.page(http.StatusOK, plainPage("You are logged out", "kc-info-message", "You are logged out"))
+	case !s.redirectAllowed(back):
+		q.page(http.StatusBadRequest, errorPage("Invalid redirect uri"))
+	default:
+		q.redirect(back)
+	}
 	return nil
+}
+
+type brokerError struct {
+	Message string `json:"errorMessage"`
 }
 
 // brokerToken gives the token that an identity provider issued for the user;
@@ -126,23 +148,21 @@ func (s *Server) frontLogout(q *request) error {
 func (s *Server) brokerToken(q *request) error {
 	text, ok := q.bearer()
 	if !ok {
-		q.fail(http.StatusUnauthorized, "HTTP 401 Unauthorized", "")
-		return nil
+		return q.json(http.StatusBadRequest, brokerError{"Invalid token."})
 	}
 	c, u, err := s.accessToken(q, text)
 	if err != nil || u == nil {
-		q.fail(http.StatusUnauthorized, "HTTP 401 Unauthorized", "")
-		return nil
+		return q.json(http.StatusBadRequest, brokerError{"Invalid token."})
 	}
 	stored, err := s.keys.signOwn(&claims{
 		Iat: u.created.Unix(), Exp: u.created.Add(s.o.AccessTokenLifespan).Unix(), Jti: u.id,
-		Iss: q.origin() + q.route.prefix + "/realms/" + q.route.alias, Sub: c.Sub, Typ: typBearer, Scope: "openid profile email",
+		Iss: q.origin() + q.route.prefix + "/realms/" + q.route.alias, Sub: c.Sub, Typ: typBearer, Scope: "openid email profile",
 	})
 	if err != nil {
 		return err
 	}
 	return q.json(http.StatusOK, tokenResponse{
-		AccessToken: stored, ExpiresIn: int64(s.o.AccessTokenLifespan.Seconds()), TokenType: typBearer, Scope: "openid profile email",
+		AccessToken: stored, ExpiresIn: int64(s.o.AccessTokenLifespan.Seconds()), TokenType: typBearer, Scope: "openid email profile",
 	})
 }
 

@@ -45,6 +45,8 @@ type route struct {
 	realm, escaped string
 	// alias is the identity provider of a broker path.
 	alias string
+	// fault and why say what is wrong with a malformed path.
+	fault, why string
 }
 
 // base is the path of the realm.
@@ -54,12 +56,16 @@ func (r route) base() string { return r.prefix + "/realms/" + r.escaped }
 // and dot segments since 26.5 and to semicolons since 26.6; so does this one,
 // so that a client that joins URLs carelessly is found out.
 func parseRoute(path string) route {
-	if strings.Contains(path, "//") || strings.Contains(path, ";") {
-		return route{endpoint: epMalformed}
+	if strings.Contains(path, ";") {
+		return route{endpoint: epMalformed, fault: "invalidCharacter", why: "Request path contains invalid character ';'"}
+	}
+	denormal := route{endpoint: epMalformed, fault: "missingNormalization", why: "Request path not normalized"}
+	if strings.Contains(path, "//") {
+		return denormal
 	}
 	for segment := range strings.SplitSeq(path, "/") {
 		if segment == "." || segment == ".." {
-			return route{endpoint: epMalformed}
+			return denormal
 		}
 	}
 	var r route
@@ -76,7 +82,7 @@ func parseRoute(path string) route {
 	r.escaped, rest, _ = strings.Cut(rest, "/")
 	realm, err := url.PathUnescape(r.escaped)
 	if err != nil || realm == "" {
-		return route{endpoint: epMalformed}
+		return denormal
 	}
 	r.realm = realm
 	if r.endpoint, ok = endpoints[rest]; ok {

@@ -121,7 +121,7 @@ var handlers = map[endpoint]map[string]handler{
 	epRealm:        {http.MethodGet: (*Server).realm},
 	epDiscovery:    {http.MethodGet: (*Server).discovery},
 	epAuth:         {http.MethodGet: (*Server).auth, http.MethodPost: (*Server).auth},
-	epAuthenticate: {http.MethodPost: (*Server).authenticate},
+	epAuthenticate: {http.MethodGet: (*Server).continueLogin, http.MethodPost: (*Server).authenticate},
 	epToken:        {http.MethodPost: (*Server).token},
 	epUserinfo:     {http.MethodGet: (*Server).userinfo, http.MethodPost: (*Server).userinfo},
 	epIntrospect:   {http.MethodPost: (*Server).introspect},
@@ -174,17 +174,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	if q.route.endpoint == epMalformed {
-		q.fail(http.StatusBadRequest, "missingNormalization", "Request path not normalized")
+		q.fail(http.StatusBadRequest, q.route.fault, q.route.why)
 		return
 	}
 	methods, ok := s.handlers[q.route.endpoint]
 	if !ok {
-		q.fail(http.StatusNotFound, "Unable to find matching target resource method", "For more on this error consult the server log.")
+		q.fail(http.StatusNotFound, "HTTP 404 Not Found", "")
 		return
 	}
 	handle, ok := methods[r.Method]
 	if !ok {
-		q.fail(http.StatusMethodNotAllowed, "HTTP 405 Method Not Allowed", "For more on this error consult the server log.")
+		q.fail(http.StatusMethodNotAllowed, "HTTP 405 Method Not Allowed", "")
 		return
 	}
 	if err := handle(s, q); err != nil {
@@ -267,6 +267,7 @@ var security = map[string][]string{
 	"Strict-Transport-Security": {"max-age=31536000; includeSubDomains"},
 	"X-Content-Type-Options":    {"nosniff"},
 	"X-Frame-Options":           {"SAMEORIGIN"},
+	"X-Robots-Tag":              {"none"},
 }
 
 // oauthError is an error as RFC 6749 writes it.

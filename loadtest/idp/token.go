@@ -68,27 +68,40 @@ func (q *request) parse() bool {
 	return true
 }
 
-// client authenticates the caller, by form or by Basic authorization; if it
-// can't, the answer is given.
+// client authenticates the caller; if it can't, the answer is given.
 func (s *Server) client(q *request) (id string, ok bool) {
+	id, fault := s.caller(q)
+	if fault != "" {
+		q.fail(http.StatusUnauthorized, fault, "Invalid client or Invalid client credentials")
+	}
+	return id, fault == ""
+}
+
+// introspector is client for the introspection endpoint, which words its
+// refusal in another way.
+func (s *Server) introspector(q *request) (id string, ok bool) {
+	id, fault := s.caller(q)
+	if fault != "" {
+		q.fail(http.StatusUnauthorized, "invalid_client", "Client authentication failed.")
+	}
+	return id, fault == ""
+}
+
+// caller is the client that sent the request, by form or by Basic
+// authorization, or the error that refuses it.
+func (s *Server) caller(q *request) (id, fault string) {
 	id, given := q.r.PostForm.Get("client_id"), q.r.PostForm.Get("client_secret")
 	if user, password, basic := basicAuth(q.r.Header.Get("Authorization")); basic {
 		id, given = user, password
 	}
-	if id == "" {
-		q.fail(http.StatusUnauthorized, "invalid_client", "Invalid client or Invalid client credentials")
-		return "", false
-	}
 	want, known := s.o.Accounts.ClientSecret(q.route.realm, id)
-	if !known {
-		q.fail(http.StatusUnauthorized, "invalid_client", "Invalid client or Invalid client credentials")
-		return "", false
+	switch {
+	case id == "" || !known:
+		return "", "invalid_client"
+	case !equal(given, want):
+		return "", "unauthorized_client"
 	}
-	if !equal(given, want) {
-		q.fail(http.StatusUnauthorized, "unauthorized_client", "Invalid client or Invalid client credentials")
-		return "", false
-	}
-	return id, true
+	return id, ""
 }
 
 // basicAuth reads client credentials from an Authorization header; RFC 6749,
@@ -144,15 +157,15 @@ func (s *Server) exchangeCode(q *request, client string) error {
 		return q.invalidGrant("Code not valid")
 	}
 	switch {
-	case c.client != client:
-		return q.invalidGrant("Auth error")
-	case c.redirect != q.r.PostForm.Get("redirect_uri"):
+	case c.Client != client:
+		return q.invalidGrant("Auth error: Found different client_id in clientSession")
+	case c.Redirect != q.r.PostForm.Get("redirect_uri"):
 		return q.invalidGrant("Incorrect redirect_uri")
 	}
-	if why := pkceFault(c.challenge, c.method, q.r.PostForm.Get("code_verifier")); why != "" {
+	if why := pkceFault(c.Challenge, c.Method, q.r.PostForm.Get("code_verifier")); why != "" {
 		return q.invalidGrant(why)
 	}
-	return s.grant(q, u, client, c.scope, c.nonce)
+	return s.grant(q, u, client, c.Scope, c.Nonce)
 }
 
 // pkceFault checks a verifier against its challenge (RFC 7636, 4.6).
@@ -161,7 +174,7 @@ func pkceFault(challenge, method, verifier string) string {
 	case challenge == "" && verifier == "":
 		return ""
 	case challenge == "":
-		return "PKCE code verifier specified but challenge not present in the initial request"
+		return "PKCE code verifier specified but challenge not present in authorization"
 	case verifier == "":
 		return "PKCE code verifier not specified"
 	}
@@ -186,8 +199,7 @@ func (s *Server) passwordGrant(q *request, client string) error {
 		return err
 	}
 	if !ok {
-		q.fail(http.StatusUnauthorized, "invalid_grant", "Invalid user credentials")
-		return nil
+		return q.invalidGrant("Invalid user credentials")
 	}
 	scope := grantedScope(q.r.PostForm.Get("scope"))
 	u, err := s.newSession(q.route.realm, user, hasScope(scope, "offline_access"), q.now)
@@ -215,10 +227,13 @@ func (s *Server) refreshGrant(q *request, client string) error {
 	return s.grant(q, u, client, c.Scope, "")
 }
 
+// noSession is why a good refresh token of a session that ended is refused.
+const noSession = "Session not active"
+
 // refreshClaims verifies a refresh token of a client and finds its session.
 func (s *Server) refreshClaims(q *request, text, client string) (c *claims, u *session, why string) {
-	c, err := s.keys.verifyOwn(text)
-	if err != nil || c.Typ != typRefresh && c.Typ != typOffline {
+	c = new(claims)
+	if s.keys.verifyOwn(text, c) != nil || c.Typ != typRefresh && c.Typ != typOffline {
 		return nil, nil, "Invalid refresh token"
 	}
 	switch {
@@ -231,7 +246,7 @@ func (s *Server) refreshClaims(q *request, text, client string) (c *claims, u *s
 	}
 	u, ok := s.session(q.route.realm, c.Sid, q.now)
 	if !ok {
-		return nil, nil, "Session not active"
+		return nil, nil, noSession
 	}
 	return c, u, ""
 }
@@ -248,7 +263,6 @@ func (s *Server) clientGrant(q *request, client string) error {
 	access := &claims{
 		Iat: q.now.Unix(), Exp: q.now.Add(s.o.AccessTokenLifespan).Unix(), Jti: jti, Iss: q.issuer(), Aud: client,
 		Sub: subject(q.route.realm, user), Typ: typBearer, Azp: client, Acr: "1", Scope: scope,
-		AllowedOrigins: []string{"http://dummy"}, RealmAccess: &roles{Roles: []string{"offline_access"}},
 		EmailVerified: &verified, Username: user,
 	}
 	out := &tokenResponse{ExpiresIn: access.Exp - access.Iat, TokenType: typBearer, Scope: scope}
@@ -296,16 +310,15 @@ func (s *Server) umaGrant(q *request) error {
 	}
 	c, u, err := s.accessToken(q, text)
 	if err != nil {
-		q.fail(http.StatusUnauthorized, "invalid_grant", "Invalid bearer token")
-		return nil
+		return q.invalidGrant("Invalid bearer token")
 	}
 	audience := q.r.PostForm.Get("audience")
 	if audience == "" {
-		q.fail(http.StatusBadRequest, "invalid_request", "You must provide audience")
+		q.fail(http.StatusBadRequest, "invalid_request", "You must provide the issuedFor")
 		return nil
 	}
 	if _, ok := s.o.Accounts.ClientSecret(q.route.realm, audience); !ok {
-		q.fail(http.StatusBadRequest, "invalid_client", "Client not found")
+		q.fail(http.StatusBadRequest, "invalid_request", "Unknown resource server id: ["+audience+"]")
 		return nil
 	}
 	wanted := q.r.PostForm.Get("permission")

@@ -21,34 +21,28 @@ const (
 
 // claims are those of all kinds of tokens; each kind sets its own.
 type claims struct {
-	Exp            int64    `json:"exp,omitempty"` // absent for offline tokens
-	Iat            int64    `json:"iat"`
-	AuthTime       int64    `json:"auth_time,omitempty"`
-	Jti            string   `json:"jti"`
-	Iss            string   `json:"iss"`
-	Aud            string   `json:"aud,omitempty"`
-	Sub            string   `json:"sub"`
-	Typ            string   `json:"typ"`
-	Azp            string   `json:"azp,omitempty"`
-	Nonce          string   `json:"nonce,omitempty"`
-	Sid            string   `json:"sid,omitempty"`
-	Number         int64    `json:"number,omitempty"` // of a refresh token in its session
-	AtHash         string   `json:"at_hash,omitempty"`
-	Acr            string   `json:"acr,omitempty"`
-	AllowedOrigins []string `json:"allowed-origins,omitempty"`
-	RealmAccess    *roles   `json:"realm_access,omitempty"`
-	Authorization  *granted `json:"authorization,omitempty"`
-	Scope          string   `json:"scope,omitempty"`
-	EmailVerified  *bool    `json:"email_verified,omitempty"`
-	Name           string   `json:"name,omitempty"`
-	Username       string   `json:"preferred_username,omitempty"`
-	GivenName      string   `json:"given_name,omitempty"`
-	FamilyName     string   `json:"family_name,omitempty"`
-	Email          string   `json:"email,omitempty"`
-}
-
-type roles struct {
-	Roles []string `json:"roles"`
+	Exp           int64    `json:"exp,omitempty"` // absent for offline tokens
+	Iat           int64    `json:"iat"`
+	AuthTime      int64    `json:"auth_time,omitempty"`
+	Jti           string   `json:"jti"`
+	Iss           string   `json:"iss"`
+	Aud           string   `json:"aud,omitempty"`
+	Sub           string   `json:"sub"`
+	Typ           string   `json:"typ"`
+	Azp           string   `json:"azp,omitempty"`
+	Nonce         string   `json:"nonce,omitempty"`
+	Sid           string   `json:"sid,omitempty"`
+	Number        int64    `json:"number,omitempty"` // of a refresh token in its session
+	AtHash        string   `json:"at_hash,omitempty"`
+	Acr           string   `json:"acr,omitempty"`
+	Authorization *granted `json:"authorization,omitempty"`
+	Scope         string   `json:"scope,omitempty"`
+	EmailVerified *bool    `json:"email_verified,omitempty"`
+	Name          string   `json:"name,omitempty"`
+	Username      string   `json:"preferred_username,omitempty"`
+	GivenName     string   `json:"given_name,omitempty"`
+	FamilyName    string   `json:"family_name,omitempty"`
+	Email         string   `json:"email,omitempty"`
 }
 
 type granted struct {
@@ -164,12 +158,12 @@ func (s *Server) session(realm, id string, now time.Time) (*session, bool) {
 // grantedScope is what a client gets of what it asked for: the default scopes
 // always, openid and offline_access if asked for.
 func grantedScope(asked string) string {
-	out := "profile email"
+	out := "email profile"
+	if hasScope(asked, "offline_access") {
+		out = "email offline_access profile"
+	}
 	if hasScope(asked, "openid") {
 		out = "openid " + out
-	}
-	if hasScope(asked, "offline_access") {
-		out += " offline_access"
 	}
 	return out
 }
@@ -199,7 +193,6 @@ func (s *Server) tokens(q *request, u *session, client, scope, nonce string) (*t
 	if hasScope(scope, "openid") {
 		id := *access
 		id.Typ, id.Aud, id.Scope, id.Nonce = typID, client, "", nonce
-		id.AllowedOrigins, id.RealmAccess = nil, nil
 		// OpenID Connect Core 3.1.3.6: the left half of the digest.
 		sum := sha256.Sum256([]byte(out.AccessToken))
 		id.AtHash = b64.EncodeToString(sum[:16])
@@ -223,7 +216,6 @@ func (s *Server) accessClaims(q *request, u *session, client, scope string) (*cl
 		Iat: q.now.Unix(), Exp: q.now.Add(s.o.AccessTokenLifespan).Unix(), AuthTime: u.created.Unix(),
 		Jti: jti, Iss: q.issuer(), Aud: client, Sub: subject(u.realm, u.user),
 		Typ: typBearer, Azp: client, Sid: u.id, Acr: "1", Scope: scope,
-		AllowedOrigins: []string{"http://dummy"}, RealmAccess: &roles{Roles: []string{"offline_access"}},
 	}
 	c.person(u.user)
 	return c, nil
