@@ -76,7 +76,7 @@ type RunFiles struct {
 	Number, Repeat int
 	// Result, with its histograms, which get a file of their own.
 	Result *loadtest.Result
-	// Samples are the container readings, from the reset to the end.
+	// Samples are the container readings of the run, warm-up and ramps included.
 	Samples sut.Series
 	// Components are the settings that were in force.
 	Components []Component
