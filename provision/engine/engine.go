@@ -116,7 +116,11 @@ type ContainerSpec struct {
 	StopSignal  string
 	StopTimeout time.Duration
 	NoFile      uint64 // 0 leaves the engine's default
-	Sysctls     map[string]string
+	// NProc limits processes and threads. With NoFile set and NProc not, Podman
+	// takes the highest number there is for it, which a host without
+	// CAP_SYS_RESOURCE refuses at the start: set both there.
+	NProc   uint64
+	Sysctls map[string]string
 }
 
 // Mount is a host folder in a container.

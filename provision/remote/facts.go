@@ -35,6 +35,7 @@ echo "cgroup-v2 $(cat /sys/fs/cgroup/cgroup.controllers 2>/dev/null)"
 while read -r name hierarchy number enabled; do case $name in '#'*) ;; *) echo "cgroup-v1 $name $enabled" ;; esac; done 2>/dev/null </proc/cgroups
 echo "init $(cat /proc/1/comm 2>/dev/null)"
 echo "nofile $(ulimit -H -n 2>/dev/null)"
+echo "nproc $(ulimit -H -u 2>/dev/null || ulimit -H -p 2>/dev/null)"
 command -v podman >/dev/null 2>&1 && echo "podman $(podman --version 2>&1 | head -n 1)"
 dir=$1
 while [ ! -d "$dir" ] && [ "$dir" != / ] && [ -n "$dir" ]; do dir=${dir%/*}; done
@@ -120,15 +121,22 @@ func parseFacts(text string, before, after time.Time) (Facts, error) {
 		return Facts{}, fmt.Errorf("the memory: %q is not a number of kB", seen["memory-kb"])
 	}
 	f.MemoryBytes = kilobytes << 10
-	if seen["nofile"] != "unlimited" {
-		// A shell that can't tell leaves 0, as if unlimited.
-		f.NoFile, _ = strconv.ParseUint(seen["nofile"], 10, 64)
-	}
+	f.NoFile, f.NProc = limit(seen["nofile"]), limit(seen["nproc"])
 	if f.DiskFree, err = parseDF(seen["disk"]); err != nil {
 		return Facts{}, fmt.Errorf("the disk of data_dir: %w", err)
 	}
 	f.Clock = clockOffset(seen["clock"], seen["clock-end"], before, after)
 	return f, nil
+}
+
+// limit reads what ulimit says. A shell that can't tell leaves 0, as if
+// unlimited.
+func limit(said string) uint64 {
+	n, err := strconv.ParseUint(said, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // clockOffset is the smallest offset that the readings allow: the first was

@@ -91,9 +91,9 @@ type Facts struct {
 	CgroupControllers []string
 	// Init is the name of process 1 ("systemd").
 	Init string
-	// NoFile is the hard limit of open files of the user's session; 0 for
-	// unlimited.
-	NoFile uint64
+	// NoFile and NProc are the hard limits of open files and of processes of
+	// the user's session; 0 for unlimited.
+	NoFile, NProc uint64
 	// PodmanVersion is what the command line tool says; "" if there is none.
 	PodmanVersion string
 	// DiskFree is in bytes, of the file system that holds data_dir.
