@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/benchctl/benchctl/inventory/hclfile"
 	"github.com/benchctl/benchctl/loadtest"
 )
 
@@ -57,7 +58,7 @@ func (a *app) finish(ctx context.Context, cmd *command, err error) int {
 		return quiet.code
 	}
 	message := err.Error()
-	if _, ok := errors.AsType[diagnostics](err); ok {
+	if _, ok := errors.AsType[*hclfile.Error](err); ok {
 		// Diagnostics begin with FILE:LINE:COL, for editors to jump to.
 		fmt.Fprintln(a.stderr, strings.TrimRight(message, "\n"))
 	} else {
@@ -66,7 +67,9 @@ func (a *app) finish(ctx context.Context, cmd *command, err error) int {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return exitInterrupted
 	}
-	if _, ok := errors.AsType[usageError](err); ok {
+	_, usage := errors.AsType[usageError](err)
+	_, invalid := errors.AsType[*hclfile.Error](err)
+	if usage || invalid {
 		return exitUsage
 	}
 	return exitFailed

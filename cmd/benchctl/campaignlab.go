@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/benchctl/benchctl/loadtest/campaign"
+	"github.com/benchctl/benchctl/loadtest/report"
+	"github.com/benchctl/benchctl/loadtest/sut"
+	"github.com/benchctl/benchctl/provision"
+	"github.com/benchctl/benchctl/provision/engine"
+	"github.com/benchctl/benchctl/provision/reconcile"
+	"github.com/benchctl/benchctl/scenarios"
+)
+
+// campaignLab shows a lab to a campaign, which knows no container engine.
+type campaignLab struct {
+	lab      *provision.Lab
+	scenario *scenarios.Scenario
+	target   string
+	now      func() time.Time
+	// prepare is told what provisioning will change, before it does.
+	prepare func(reconcile.Plan)
+}
+
+// checkResets refuses, before anything is built, what can't be done later.
+func checkResets(s *scenarios.Scenario) error {
+	for _, t := range s.Tests {
+		if t.Reset != scenarios.ResetNone && t.Reset != scenarios.ResetRestart {
+			return usagef("%s: test %q: reset = %q is not available on this lab; use %q or %q",
+				t.Source, t.Name, t.Reset, scenarios.ResetRestart, scenarios.ResetNone)
+		}
+	}
+	return nil
+}
+
+func (c *campaignLab) Provision(ctx context.Context) error {
+	_, err := c.lab.Provision(ctx)
+	return err
+}
+
+func (c *campaignLab) Reset(ctx context.Context, level string) error {
+	switch level {
+	case scenarios.ResetNone:
+		return nil
+	case scenarios.ResetRestart:
+		_, err := c.lab.Restart(ctx, provision.RestartOptions{Mode: reconcile.Together})
+		return err
+	}
+	return fmt.Errorf("reset level %q is not known", level)
+}
+
+func (c *campaignLab) Cluster(ctx context.Context) (campaign.Cluster, error) {
+	if c.scenario.Keycloak.Nodes < 2 {
+		return campaign.Cluster{}, nil
+	}
+	sizes, err := c.lab.ClusterSizes(ctx)
+	return campaign.Cluster{Want: c.scenario.Keycloak.Nodes, Members: sizes}, err
+}
+
+func (c *campaignLab) Drift(ctx context.Context) ([]string, error) {
+	drifts, err := c.lab.Drift(ctx)
+	var out []string
+	for _, d := range drifts {
+		out = append(out, d.Component+": "+d.Cause)
+	}
+	return out, err
+}
+
+func (c *campaignLab) Fingerprint(ctx context.Context) (report.Fingerprint, error) {
+	f, err := c.lab.Fingerprint(ctx)
+	if err != nil {
+		return report.Fingerprint{}, err
+	}
+	out := report.Fingerprint{
+		Target: report.Host{
+			Name: c.target, Hostname: f.Host.Hostname, OS: f.Host.OS, Kernel: f.Host.Kernel, Arch: f.Host.Arch,
+			CPUs: f.Host.CPUs, MemoryBytes: f.Host.MemoryBytes, SELinux: f.Host.SELinux, Cgroup: f.Host.Cgroup,
+		},
+		Generator:     generatorFacts(),
+		PodmanVersion: f.Engine.Version,
+		StandIn:       f.StandIn,
+		SessionMode:   f.SessionMode,
+		URL:           f.Endpoint,
+	}
+	if c.scenario.Keycloak.Nodes > 1 {
+		out.ClusterMembers = c.scenario.Keycloak.Nodes
+	}
+	for _, row := range f.Components {
+		settings := row.Settings
+		if len(row.Command) > 0 {
+			settings = withCommand(settings, row.Command)
+		}
+		out.Components = append(out.Components, report.Component{
+			Name: row.Component, Image: row.Image, ImageID: row.ImageID, Digest: row.Digest, StandIn: row.StandIn,
+			CPUs: row.CPUs, CPULimit: row.CPULimit, MemoryBytes: row.MemoryBytes, Settings: settings, Hash: row.Hash,
+		})
+	}
+	return out, nil
+}
+
+// withCommand adds the command line to the settings, under a name that no
+// environment variable has.
+func withCommand(settings map[string]string, command []string) map[string]string {
+	out := map[string]string{"(command)": strings.Join(command, " ")}
+	for k, v := range settings {
+		out[k] = v
+	}
+	return out
+}
+
+// generatorFacts are what this machine is.
+func generatorFacts() report.Host {
+	h := report.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()}
+	h.Hostname, _ = os.Hostname()
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		h.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	return h
+}
+
+// Stats are the lab's samples, dated by this machine's clock: that is the one
+// that the measured window is told in.
+func (c *campaignLab) Stats(ctx context.Context) (<-chan sut.Reading, error) {
+	samples, err := c.lab.Stats(ctx, time.Second)
+	if err != nil {
+		return nil, err
+	}
+	out := make(chan sut.Reading)
+	go func() {
+		defer close(out)
+		for s := range samples {
+			if s.Err != nil {
+				return
+			}
+			select {
+			case out <- reading(s, c.now()):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out, nil
+}
+
+func reading(s engine.StatsSample, at time.Time) sut.Reading {
+	r := sut.Reading{Time: at, Containers: map[string]sut.Counters{}}
+	for name, c := range s.Containers {
+		r.Containers[name] = sut.Counters{
+			CPUSeconds: c.CPUSeconds, MemoryBytes: c.MemoryBytes, MemoryLimit: c.MemoryLimit,
+			NetIn: c.NetIn, NetOut: c.NetOut, BlockIn: c.BlockIn, BlockOut: c.BlockOut, PIDs: c.PIDs,
+		}
+	}
+	return r
+}
+
+func (c *campaignLab) Logs(ctx context.Context, component string, since time.Time, w io.Writer) error {
+	return c.lab.Logs(ctx, []string{component}, engine.LogOptions{Since: since}, func(string) (io.WriteCloser, error) {
+		return nopCloser{w}, nil
+	})
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+func (c *campaignLab) Remains(ctx context.Context) ([]string, error) {
+	return remains(ctx, c.lab)
+}
+
+// remains lists what a teardown with -data would remove.
+func remains(ctx context.Context, lab *provision.Lab) ([]string, error) {
+	plan, err := lab.PlanTeardown(ctx, reconcile.Removal{Data: true})
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	for _, c := range plan.Changes {
+		lines = append(lines, c.Subject)
+	}
+	return lines, nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/term"
+
+	"github.com/benchctl/benchctl/inventory"
+	"github.com/benchctl/benchctl/inventory/secret"
+	"github.com/benchctl/benchctl/provision"
+	"github.com/benchctl/benchctl/provision/remote"
+	"github.com/benchctl/benchctl/scenarios"
+)
+
+// openLab connects to the target of the flags with the scenario of the flags.
+func (a *app) openLab(ctx context.Context, f *scenarioFlags) (*provision.Lab, *scenarios.Scenario, error) {
+	// Both are read before anything is connected to: wrong files are told at once.
+	s, err := f.scenario(a, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	target, err := f.target(a, f.targetName)
+	if err != nil {
+		return nil, nil, err
+	}
+	lab, err := a.connect(ctx, target, s)
+	return lab, s, err
+}
+
+// openStandingLab connects to the target for a command that acts on the lab
+// that is there: without -scenario it is the one that the target was
+// provisioned for, if that is known here, and none otherwise.
+func (a *app) openStandingLab(ctx context.Context, f *scenarioFlags) (*provision.Lab, error) {
+	target, err := f.target(a, f.targetName)
+	if err != nil {
+		return nil, err
+	}
+	if f.scenarioName != "" {
+		s, err := f.scenario(a, "")
+		if err != nil {
+			return nil, err
+		}
+		return a.connect(ctx, target, s)
+	}
+	lab, err := a.connect(ctx, target, nil)
+	if err != nil {
+		return nil, err
+	}
+	s, err := a.standingScenario(ctx, f, lab)
+	if err != nil || s == nil {
+		if err != nil {
+			lab.Close()
+		}
+		return lab, err
+	}
+	return lab.With(s), nil
+}
+
+// standingScenario is the scenario that a target was provisioned for, with the
+// command-line changes of that time; nil if there is no lab, or its scenario
+// is not among the files here.
+func (a *app) standingScenario(ctx context.Context, f *scenarioFlags, lab *provision.Lab) (*scenarios.Scenario, error) {
+	name, overrides, err := standing(ctx, lab)
+	if err != nil || name == "" {
+		return nil, err
+	}
+	catalog, err := f.catalog(a)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(catalog.Names(), func(e scenarios.Entry) bool { return e.Name == name }) {
+		fmt.Fprintf(a.stderr, "The lab on the target is of scenario %q, which is not known here; name its file with -f.\n", name)
+		return nil, nil
+	}
+	s, err := catalog.Scenario(name)
+	if err != nil {
+		return nil, err
+	}
+	if f.cpus == "" && slices.Contains(overrides, "-cpus auto") {
+		f.cpus = scenarios.AutoCPUs
+	}
+	return s.Apply(scenarios.Overrides{CPUs: f.cpus, Scale: f.scale})
+}
+
+func (a *app) connect(ctx context.Context, target inventory.Target, s *scenarios.Scenario) (*provision.Lab, error) {
+	lab, err := provision.Open(ctx, target, s, remote.Options{Notice: a.notice, Ask: a.ask}, provision.Options{Now: a.now, Progress: a.stepProgress()})
+	if err != nil {
+		return nil, fmt.Errorf("target %q: %w", target.Name, err)
+	}
+	return lab, nil
+}
+
+// notice tells what a connection has to say that stops nothing.
+func (a *app) notice(text string) { fmt.Fprintln(a.stderr, text) }
+
+// ask reads a secret from the terminal, without echo.
+func (a *app) ask(_ context.Context, question string) (secret.String, error) {
+	in, ok := a.stdin.(*os.File)
+	if !ok || !isTerminal(in) {
+		return secret.String{}, errors.New("there is no terminal to ask on")
+	}
+	fmt.Fprint(a.stderr, question+" ")
+	text, err := term.ReadPassword(int(in.Fd()))
+	fmt.Fprintln(a.stderr)
+	return secret.New(string(text)), err
+}
+
+func standing(ctx context.Context, lab *provision.Lab) (string, []string, error) {
+	st, err := lab.Status(ctx)
+	return st.Lab, nil, err
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/benchctl/benchctl/loadtest"
+	"github.com/benchctl/benchctl/loadtest/campaign"
+	"github.com/benchctl/benchctl/loadtest/report"
+	"github.com/benchctl/benchctl/provision"
+	"github.com/benchctl/benchctl/scenarios"
+)
+
+func runCommand() *command {
+	return &command{
+		name:    "run",
+		summary: "provision, seed, and run the tests of a scenario; report",
+		details: `Before each test the lab is reset as the scenario says (Keycloak nodes are
+restarted unless it says otherwise). Results are kept test by test; Ctrl-C ends
+the campaign and keeps what was measured.`,
+		flags: func(fs *flag.FlagSet) action {
+			var f scenarioFlags
+			f.register(fs)
+			f.registerScale(fs)
+			var tests commaList
+			fs.Var(&tests, "test", "run only the test of this `NAME` (several)")
+			out := fs.String("out", "", "keep the results in this `DIR` (default: results/<UTC time>-<scenario>)")
+			repeat := fs.Int("repeat", 1, "run each test `N` times, interleaved")
+			asJSON := fs.Bool("json", false, "print the campaign and its runs as JSON")
+			return func(ctx context.Context, a *app, args []string) error {
+				if len(args) > 0 {
+					return usagef("unexpected argument %q; to choose a scenario: -scenario %s", args[0], args[0])
+				}
+				if *repeat < 1 {
+					return usagef("-repeat %d: at least 1", *repeat)
+				}
+				return a.campaign(ctx, &f, campaignOptions{tests: tests, out: *out, repeats: *repeat, asJSON: *asJSON, provision: true})
+			}
+		},
+	}
+}
+
+// campaignOptions are what differs between `run` and `test` on a lab.
+type campaignOptions struct {
+	tests     []string
+	out       string
+	repeats   int
+	asJSON    bool
+	provision bool   // build and seed first
+	reset     string // in place of the scenario's; "" for that
+}
+
+// testLab runs tests of a scenario on the lab that is there.
+func (a *app) testLab(ctx context.Context, f testFlags) error {
+	if f.flow != "" {
+		return usagef("-flow needs -url; tests of a scenario are chosen with -test")
+	}
+	if f.reset != scenarios.ResetNone && f.reset != scenarios.ResetRestart {
+		return usagef("-reset %s: use none or restart", f.reset)
+	}
+	return a.campaign(ctx, &f.scenario, campaignOptions{tests: f.tests, out: f.out, repeats: 1, asJSON: f.asJSON, reset: f.reset})
+}
+
+// campaign makes a campaign from the flags, runs it and shows its report.
+func (a *app) campaign(ctx context.Context, f *scenarioFlags, o campaignOptions) error {
+	s, err := f.scenario(a, "")
+	if err != nil {
+		return err
+	}
+	if o.reset != "" {
+		for i := range s.Tests {
+			s.Tests[i].Reset = o.reset
+		}
+	}
+	if err := checkResets(s); err != nil {
+		return err
+	}
+	if _, err := campaign.Plan(s, o.tests, o.repeats); err != nil {
+		return asUsage(err)
+	}
+	target, err := f.target(a, f.targetName)
+	if err != nil {
+		return err
+	}
+	lab, err := a.connect(ctx, target, s)
+	if err != nil {
+		return err
+	}
+	defer lab.Close()
+	if _, err := lab.Plan(ctx); err != nil {
+		// What the plan refuses is told before a results folder is made.
+		return err
+	}
+	store, err := a.resultsFolder(o.out, s.Name)
+	if err != nil {
+		return err
+	}
+	progress := a.progress(s.Name)
+	c := campaign.Campaign{
+		Scenario: s, URL: lab.Endpoint(), Tests: o.tests, Repeats: o.repeats,
+		SkipProvision: !o.provision, SkipSeed: !o.provision,
+		Tool:     report.Tool{Version: version, GoVersion: runtime.Version()},
+		Lab:      &campaignLab{lab: lab, scenario: s, target: target.Name, now: a.now},
+		Seeder:   a.seeder(s, lab.Endpoint(), progress),
+		Runner:   engineRunner{},
+		Store:    store,
+		Progress: progress,
+		Now:      a.now,
+	}
+	summary, err := c.Run(ctx)
+	progress.Close()
+	return a.showCampaign(store.Dir(), summary, err, o.asJSON)
+}
+
+// engineRunner drives a test with the built-in load engine.
+type engineRunner struct{}
+
+func (engineRunner) Run(ctx context.Context, s loadtest.Settings, o loadtest.Options) (*loadtest.Result, error) {
+	o.UserAgent = "benchctl/" + version
+	return loadtest.Run(ctx, s, o)
+}
+
+// resultsFolder makes the folder that the results are kept in.
+func (a *app) resultsFolder(out, scenario string) (*report.Folder, error) {
+	if out != "" {
+		return report.CreateAt(out)
+	}
+	return report.Create("results", scenario, a.now())
+}
+
+// showCampaign prints the report and turns the outcome into an exit code.
+func (a *app) showCampaign(dir string, s campaign.Summary, failure error, asJSON bool) error {
+	if len(s.Results) > 0 {
+		results, err := report.Load(dir)
+		if err != nil {
+			return errors.Join(failure, err)
+		}
+		formats := []string{"k6", "summary"}
+		if asJSON {
+			formats = []string{"json"}
+		}
+		for _, format := range formats {
+			if err := report.Write(a.stdout, format, results, a.textOptions()); err != nil {
+				return errors.Join(failure, err)
+			}
+		}
+	}
+	fmt.Fprintf(a.stderr, "\nResults are in %s\n", dir)
+	if len(s.Remains) > 0 {
+		fmt.Fprintf(a.stderr, "Still on the target: %s\nRemove it with: benchctl teardown -data\n", strings.Join(s.Remains, ", "))
+	}
+	if errors.Is(failure, campaign.ErrInterrupted) {
+		fmt.Fprintln(a.stderr, "Interrupted; what was measured until then is kept.")
+		return exitError{exitInterrupted}
+	}
+	if failure != nil {
+		return failure
+	}
+	return verdictError(s.Verdict)
+}
+
+// withRemains adds to an error what is on the target now, if that can still be
+// told; a moment is enough for it, since the user may have pressed Ctrl-C.
+func (a *app) withRemains(lab *provision.Lab, cause error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	lines, err := remains(ctx, lab)
+	if err != nil || len(lines) == 0 {
+		return cause
+	}
+	return fmt.Errorf("%w\nOn the target now: %s\nGo on with the same command, or remove it with: benchctl teardown", cause, strings.Join(lines, ", "))
+}
