@@ -6,12 +6,17 @@
 // baseline is the realm of the published series (RH-SSO 7.4): access tokens of
 // 30 minutes, sessions of 1 hour idle and 10 hours at most, codes of 60 seconds,
 // no brute-force protection, no rotation of refresh tokens, confidential
-// clients with every flow, offline_access as the only default role. sslRequired
-// stays "external" as published: Keycloak then takes plain http from loopback
-// and private addresses, and a load from any other address needs TLS or a
-// template of one's own that says "none". One thing is added: each client has
-// itself in the audience of its tokens, because since 26.6.2 Keycloak tells a
-// client that is not in it that the token is inactive.
+// clients with every flow, offline_access as a default role (Keycloak adds some
+// of its own, which tokens don't show because fullScopeAllowed is false).
+// sslRequired stays "external" as published: Keycloak then takes plain http
+// from loopback and private addresses, and a load from any other address needs
+// TLS or a template of one's own that says "none".
+//
+// Two things are added. Each client has itself in the audience of its tokens,
+// because since 26.6.2 Keycloak tells a client that is not in it that the token
+// is inactive. And users are given the realm's default roles by name: an import
+// gives them none, and without offline_access a request for an offline token is
+// refused.
 package templates
 
 import (

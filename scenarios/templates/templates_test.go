@@ -67,6 +67,9 @@ func TestBaselineIsThePublishedRealm(t *testing.T) {
 			t.Errorf("user's %s: %v, want %v", key, got, want)
 		}
 	}
+	if !strings.Contains(string(text), `"realmRoles": ["default-roles-${realm}"]`) {
+		t.Error("users have no default roles, so offline tokens are refused")
+	}
 	if !strings.Contains(string(text), `"redirectUris": ["http://dummy/url"]`) {
 		t.Error("the redirect URI is not the published one")
 	}
