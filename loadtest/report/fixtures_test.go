@@ -116,7 +116,7 @@ func loginRun() *loadtest.Result {
 // userinfoRun is an open run that missed thresholds.
 func userinfoRun() *loadtest.Result {
 	op := operation(29800, 212, 3.1)
-	op.Errors = map[string]int64{"timeout": 200, "status_503": 12}
+	op.Errors = map[string]int64{"timeout": 200, "status_503": 12, "cancelled": 3}
 	it := operation(29800, 212, 3.1)
 	it.Errors = op.Errors
 	return &loadtest.Result{

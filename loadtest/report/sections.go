@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/benchctl/benchctl/loadtest"
 	"github.com/benchctl/benchctl/scenarios/threshold"
@@ -33,39 +34,52 @@ func stepName(step loadtest.Step) string {
 	return plural(step.VUs, "virtual user", "virtual users")
 }
 
+// cancelled is the class of what the end of the run cut off: no failure.
+const cancelled = "cancelled"
+
 // errorCounts sums the operations' failures by class.
-func errorCounts(r *loadtest.Result) map[string]int64 {
-	sum := map[string]int64{}
+func errorCounts(r *loadtest.Result) (failures map[string]int64, cutOff int64) {
+	failures = map[string]int64{}
 	for _, op := range r.Operations {
 		for class, n := range op.Errors {
-			sum[class] += n
+			if class == cancelled {
+				cutOff += n
+			} else {
+				failures[class] += n
+			}
 		}
 	}
-	return sum
+	return failures, cutOff
 }
 
-// errorLines count failures by class, the most frequent first, each with the
-// first answer that was seen.
-func errorLines(r *loadtest.Result, s style, columns int) []string {
-	counts := errorCounts(r)
-	if len(counts) == 0 {
-		return nil
-	}
+// byFrequency gives the classes, the most frequent first.
+func byFrequency(counts map[string]int64) []string {
 	classes := slices.Sorted(maps.Keys(counts))
 	slices.SortStableFunc(classes, func(a, b string) int { return compareInt(counts[b], counts[a]) })
-	lines := []string{indent + fmt.Sprintf("errors: %s of %s iterations failed (%s); latencies above are those of successes",
-		count(r.Iterations.Failures), count(r.Iterations.Requests), percentText(r.Iterations.Failures, r.Iterations.Requests))}
-	for _, class := range classes {
-		line := indent + "  " + s.red(padRight(class, 14)) + padLeft(count(counts[class]), 8)
+	return classes
+}
+
+// errorLines count failures by class, each with the first answer that was
+// seen.
+func errorLines(r *loadtest.Result, s style, columns int) []string {
+	counts, cutOff := errorCounts(r)
+	var lines []string
+	if len(counts) > 0 {
+		lines = append(lines, wrap(fmt.Sprintf("%serrors: %s of %s iterations failed (%s); latencies above are those of successes",
+			indent, count(r.Iterations.Failures), count(r.Iterations.Requests), percentText(r.Iterations.Failures, r.Iterations.Requests)), columns, indent+"  "))
+	}
+	for _, class := range byFrequency(counts) {
+		name := oneLine(class)
+		line := indent + "  " + padRight(name, 14) + padLeft(count(counts[class]), 8)
 		if sample, ok := r.Samples[class]; ok {
 			line += "  " + sampleText(sample)
 		}
-		lines = append(lines, line)
+		line = shorten(line, columns)
+		lines = append(lines, strings.Replace(line, name, s.red(name), 1))
 	}
-	for i, line := range lines {
-		if columns > 0 && width(line) > columns && !bool(s) {
-			lines[i] = shorten(line, columns)
-		}
+	if cutOff > 0 {
+		lines = append(lines, wrap(fmt.Sprintf("%s%s under way at the end of the run, neither successes nor failures",
+			indent, plural(int(cutOff), "request was", "requests were")), columns, indent+"  "))
 	}
 	return lines
 }
@@ -148,7 +162,7 @@ func engineLines(r *loadtest.Result, s style, columns int) []string {
 	}
 	lines := []string{wrap(indent+text, columns, indent+"  ")}
 	if p := r.Sessions; p != nil {
-		text := fmt.Sprintf("sessions: %s of %s opened before the test in %s", count(int64(p.Opened)), count(int64(p.Wanted)), spanText(seconds(p.Seconds)))
+		text := fmt.Sprintf("sessions: %s of %s opened before the test in %s", count(int64(p.Opened)), count(int64(p.Wanted)), durationText(1000*p.Seconds))
 		if p.Failures > 0 {
 			text += fmt.Sprintf(", %s failed", count(int64(p.Failures)))
 		}

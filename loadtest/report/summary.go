@@ -65,7 +65,11 @@ func summaryHead(r Results, s style, columns int) []string {
 		add("changed on the command line: %s", strings.Join(fp.Overrides, ", "))
 	}
 	if fp.StandIn {
-		add("measured on stand-in images, not the official ones: %s", strings.Join(standIns(fp.Components), ", "))
+		text := "measured on stand-in images, not the official ones"
+		if names := standIns(fp.Components); len(names) > 0 {
+			text += ": " + strings.Join(names, ", ")
+		}
+		add("%s", text)
 	}
 	return lines
 }
