@@ -24,6 +24,9 @@ func Formats() []Format {
 		{"text", "a table over each folder; for a single run the lines that k6 users know", writeText},
 		{"summary", "a table over each folder", each(Summary)},
 		{"k6", "the lines that k6 users know, for each run", eachRun(K6)},
+		{"vegeta", "the lines of vegeta's text report, for each run", eachRun(Vegeta)},
+		{"markdown", "tables for a pull request or a wiki", each(Markdown)},
+		{"junit", "JUnit XML for continuous integration: a case for each run and threshold", writeJUnit},
 		{"json", "the run as it was written, or all of several", writeJSONFormat},
 		{"csv", "one row for each second of each run, containers included", writeCSV},
 	}

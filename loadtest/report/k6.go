@@ -47,7 +47,7 @@ func heading(r *loadtest.Result, s style, o Options) []string {
 	if r.Scenario != "" {
 		title += "  scenario " + oneLine(r.Scenario)
 	}
-	what := "flow " + r.Test.Flow
+	what := "flow " + oneLine(r.Test.Flow)
 	if len(r.Test.Mix) > 0 {
 		what = "mix " + mixText(r.Test.Mix)
 	}
@@ -69,7 +69,7 @@ func heading(r *loadtest.Result, s style, o Options) []string {
 func mixText(mix map[string]float64) string {
 	parts := make([]string, 0, len(mix))
 	for _, flow := range slices.Sorted(maps.Keys(mix)) {
-		parts = append(parts, fmt.Sprintf("%s %s", flow, number(mix[flow])))
+		parts = append(parts, fmt.Sprintf("%s %s", oneLine(flow), number(mix[flow])))
 	}
 	return strings.Join(parts, ", ")
 }
