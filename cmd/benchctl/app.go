@@ -20,6 +20,10 @@ type app struct {
 	environ        func(string) (string, bool)
 	now            func() time.Time
 	log            *logrus.Logger
+
+	// shown is the display of progress, while there is one.
+	shown     display
+	stopTicks func()
 }
 
 // command is one word after benchctl.
@@ -62,6 +66,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitUsage
 	}
 	err := cmd.run(ctx, a, args[1:])
+	a.endProgress(err == nil)
 	return a.finish(ctx, cmd, err)
 }
 

@@ -95,7 +95,7 @@ func (a *app) connect(ctx context.Context, target inventory.Target, s *scenarios
 }
 
 // notice tells what a connection has to say that stops nothing.
-func (a *app) notice(text string) { fmt.Fprintln(a.stderr, text) }
+func (a *app) notice(text string) { a.note("%s", text) }
 
 // ask reads a secret from the terminal, without echo.
 func (a *app) ask(_ context.Context, question string) (secret.String, error) {

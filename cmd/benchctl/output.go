@@ -16,7 +16,8 @@ func (a *app) textOptions() report.Options {
 	return report.Options{Width: a.width(a.stdout), Color: a.colour(a.stdout)}
 }
 
-// width is the number of columns of a terminal, of COLUMNS, or 100.
+// width is the number of columns of COLUMNS or of a terminal; 0, which means
+// no limit, for files and pipes, so that lines can be searched and compared.
 func (a *app) width(w io.Writer) int {
 	if text, ok := a.environ("COLUMNS"); ok {
 		if n, err := strconv.Atoi(text); err == nil && n > 0 {
@@ -28,7 +29,7 @@ func (a *app) width(w io.Writer) int {
 			return n
 		}
 	}
-	return 100
+	return 0
 }
 
 func isTerminal(w any) bool {

@@ -2,84 +2,105 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"sync"
 	"time"
 
 	"github.com/benchctl/benchctl/loadtest"
+	"github.com/benchctl/benchctl/loadtest/report"
 	"github.com/benchctl/benchctl/provision"
 	"github.com/benchctl/benchctl/provision/reconcile"
 )
 
-// progress shows on stderr what goes on: live on a terminal, plain lines
-// elsewhere. It is what campaigns, runs and plans are told to talk to.
-type progress struct {
-	out  io.Writer
-	name string
-	mu   sync.Mutex
-	last time.Time
-	now  func() time.Time
+// display shows on stderr what goes on: live on a terminal, plain lines
+// elsewhere.
+type display interface {
+	Phase(title string, left time.Duration)
+	Note(text string)
+	Load(p loadtest.Progress)
+	Finished(n, total int, r *loadtest.Result)
+	Close(ok bool)
 }
 
-func (a *app) progress(name string) *progress {
-	return &progress{out: a.stderr, name: name, now: a.now}
+// linesEvery is how often plain lines tell of a load.
+const linesEvery = 5 * time.Second
+
+// progress begins a display. Its end must be told with endProgress, so that
+// what else is printed does not mix with it; the log goes through it until
+// then.
+func (a *app) progress() display {
+	if !isTerminal(a.stderr) {
+		a.shown = report.NewLines(a.stderr, linesEvery, a.now)
+		return a.shown
+	}
+	ticker := time.NewTicker(time.Second)
+	t := report.NewTerminal(a.stderr, func() int { return a.width(a.stderr) }, a.colour(a.stderr), a.now, ticker.C)
+	a.stopTicks = ticker.Stop
+	a.shown = t
+	a.log.SetOutput(t)
+	return t
 }
 
-func (p *progress) line(format string, args ...any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	fmt.Fprintf(p.out, format+"\n", args...)
-}
-
-// Phase begins a step of a campaign.
-func (p *progress) Phase(title string, left time.Duration) {
-	if left > 0 {
-		p.line("==> %s (about %s left in all)", title, left.Round(time.Second))
+// endProgress ends the display, if there is one.
+func (a *app) endProgress(ok bool) {
+	if a.shown == nil {
 		return
 	}
-	p.line("==> %s", title)
+	a.log.SetOutput(a.stderr)
+	a.shown.Close(ok)
+	a.shown = nil
+	if a.stopTicks != nil {
+		a.stopTicks()
+	}
 }
 
-// Note is one line that a reader should know.
-func (p *progress) Note(text string) { p.line("    %s", text) }
-
-// Load is a test's own progress.
-func (p *progress) Load(l loadtest.Progress) {
-	if p.now().Sub(p.last) < 5*time.Second {
+// note prints a line about what goes on.
+func (a *app) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if a.shown != nil {
+		a.shown.Note(text)
 		return
 	}
-	p.last = p.now()
-	p.line("    %s %s/%s %.1f/s p50 %.1f p95 %.1f p99 %.1f ms, %d failed", l.Phase, l.Elapsed.Round(time.Second), l.Total, l.Rate, l.P50MS, l.P95MS, l.P99MS, l.Failed)
+	fmt.Fprintln(a.stderr, text)
 }
 
-// Finished comes when a run's results are kept.
-func (p *progress) Finished(n, total int, r *loadtest.Result) {
-	p.line("    %s: %s (%d of %d)", r.Test.Name, r.Verdict, n, total)
-}
-
-// Close ends the live line.
-func (p *progress) Close() {}
-
-// quietSteps need no line when they begin: their end, or their failure, is
-// what one wants to see.
+// quietSteps are over in a moment: only their failure is worth a line.
 var quietSteps = map[reconcile.StepKind]bool{
 	reconcile.StepDirs: true, reconcile.StepFiles: true, reconcile.StepCreate: true, reconcile.StepNetwork: true,
+	reconcile.StepRemove: true, reconcile.StepRemoveNetwork: true, reconcile.StepRemoveFile: true,
+	reconcile.StepRemoveFolder: true, reconcile.StepRemoveEmpty: true,
+}
+
+// stepWords say what a step is doing, for people.
+var stepWords = map[reconcile.StepKind]string{
+	reconcile.StepPull: "pulling %s", reconcile.StepStop: "stopping %s", reconcile.StepStart: "starting %s",
+	reconcile.StepReady: "waiting until %s is ready", reconcile.StepCluster: "waiting until the nodes form a cluster",
+	reconcile.StepEndpoint: "waiting until %s answers", reconcile.StepBackup: "setting %s aside",
+	reconcile.StepRemoveImage: "removing image %s",
+}
+
+func stepText(s reconcile.Step) string {
+	words, ok := stepWords[s.Kind]
+	if !ok {
+		words = string(s.Kind) + " %s"
+	}
+	if s.Kind == reconcile.StepCluster {
+		return words
+	}
+	return fmt.Sprintf(words, s.Subject)
 }
 
 // stepProgress shows the steps of a plan.
 func (a *app) stepProgress() provision.Progress {
 	return func(e provision.Event) {
-		what := string(e.Step.Kind) + " " + e.Step.Subject
 		switch e.Kind {
 		case provision.EventStarted:
 			if !quietSteps[e.Step.Kind] {
-				fmt.Fprintf(a.stderr, "    %s ...\n", what)
+				a.note("  [%d/%d] %s", e.Done+1, e.Total, stepText(e.Step))
 			}
 		case provision.EventSaid:
-			fmt.Fprintf(a.stderr, "    %s: %s\n", what, e.Text)
+			a.note("        %s", e.Text)
 		case provision.EventDone:
-			if !quietSteps[e.Step.Kind] || e.Elapsed > 2*time.Second {
-				fmt.Fprintf(a.stderr, "    %s: done in %s (%d of %d)\n", what, seconds(e.Elapsed), e.Done, e.Total)
+			if !quietSteps[e.Step.Kind] && e.Elapsed > time.Second {
+				a.note("        %s: %s", stepText(e.Step), seconds(e.Elapsed))
 			}
 		}
 	}

@@ -100,20 +100,20 @@ func (a *app) campaign(ctx context.Context, f *scenarioFlags, o campaignOptions)
 	if err != nil {
 		return err
 	}
-	progress := a.progress(s.Name)
+	progress := a.progress()
 	c := campaign.Campaign{
 		Scenario: s, URL: lab.Endpoint(), Tests: o.tests, Repeats: o.repeats,
 		SkipProvision: !o.provision, SkipSeed: !o.provision,
 		Tool:     report.Tool{Version: version, GoVersion: runtime.Version()},
 		Lab:      &campaignLab{lab: lab, scenario: s, target: target.Name, now: a.now},
-		Seeder:   a.seeder(s, lab.Endpoint(), progress),
+		Seeder:   a.seeder(s, lab.Endpoint()),
 		Runner:   engineRunner{},
 		Store:    store,
 		Progress: progress,
 		Now:      a.now,
 	}
 	summary, err := c.Run(ctx)
-	progress.Close()
+	a.endProgress(err == nil)
 	return a.showCampaign(store.Dir(), summary, err, o.asJSON)
 }
 

@@ -16,6 +16,7 @@ import (
 // scriptCommands are the words that the testscripts have besides the usual.
 func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
+		"crlf":     scriptCRLF,
 		"exits":    scriptExits,
 		"freeport": scriptFreePort,
 		"waitport": scriptWaitPort,
@@ -69,4 +70,14 @@ func scriptWaitPort(ts *testscript.TestScript, neg bool, args []string) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	ts.Fatalf("%s", fmt.Sprintf("nothing listens on %s after 10 s", address))
+}
+
+// scriptCRLF copies a file as some editors write it, with a byte order mark and
+// CRLF line ends: crlf FROM TO.
+func scriptCRLF(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: crlf FROM TO")
+	}
+	text := "\ufeff" + strings.ReplaceAll(ts.ReadFile(args[0]), "\n", "\r\n")
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o644))
 }

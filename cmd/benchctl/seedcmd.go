@@ -26,6 +26,6 @@ func (stubSeeder) Seed(ctx context.Context) (report.Dataset, error) {
 	return report.Dataset{}, errors.New("not wired")
 }
 
-func (a *app) seeder(s *scenarios.Scenario, url string, p *progress) campaign.Seeder {
+func (a *app) seeder(s *scenarios.Scenario, url string) campaign.Seeder {
 	return stubSeeder{}
 }

@@ -158,9 +158,8 @@ func (a *app) testServer(ctx context.Context, s loadtest.Settings, out string, a
 			return err
 		}
 	}
-	progress := a.progress(s.Name)
-	result, err := loadtest.Run(ctx, s, loadtest.Options{Progress: progress.Load, UserAgent: "benchctl/" + version})
-	progress.Close()
+	result, err := loadtest.Run(ctx, s, loadtest.Options{Progress: a.progress().Load, UserAgent: "benchctl/" + version})
+	a.endProgress(err == nil)
 	if err != nil {
 		return err
 	}
