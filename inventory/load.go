@@ -203,12 +203,12 @@ func decodeInjector(f *hclfile.File, scope *hclfile.Scope, report *hclfile.Repor
 // splitAddress takes host, host:port, [v6]:port, [v6] and a bare v6 address
 // apart; port is empty when none was given.
 func splitAddress(address string) (host, port string, err error) {
-	if ip := net.ParseIP(address); ip != nil {
+	if bare, _, _ := strings.Cut(address, "%"); net.ParseIP(bare) != nil {
 		return address, "", nil
 	}
 	if strings.HasPrefix(address, "[") && strings.HasSuffix(address, "]") {
 		host = address[1 : len(address)-1]
-		if net.ParseIP(host) == nil {
+		if bare, _, _ := strings.Cut(host, "%"); net.ParseIP(bare) == nil {
 			return "", "", fmt.Errorf("%q is no IPv6 address", host)
 		}
 		return host, "", nil

@@ -232,6 +232,9 @@ func Join(errs ...error) error {
 	return errors.Join(others...)
 }
 
+// maxProblem bounds a message that quotes a value, in characters.
+const maxProblem = 500
+
 // oneLine keeps a value from a file from breaking the shape of a message.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
@@ -243,5 +246,9 @@ func oneLine(s string) string {
 		}
 		return r
 	}, s)
-	return strings.TrimSpace(s)
+	s = strings.TrimSpace(s)
+	if runes := []rune(s); len(runes) > maxProblem {
+		s = string(runes[:maxProblem]) + "…"
+	}
+	return s
 }

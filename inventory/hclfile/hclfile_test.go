@@ -277,6 +277,7 @@ func TestFaults(t *testing.T) {
 		"half a number":                  {attrs(`count = 1.5`), `count takes a whole number from 1 to 5, not 1.5`, ""},
 		"number beyond all":              {attrs(`big = 1e30`), `not 1e+30`, ""},
 		"number too large":               {attrs(`share = 1e400`), `share takes a number from 0 to 2, not 1e+400`, ""},
+		"number beyond evaluation":       {attrs(`text = 1 + 1e99999999`), `a.hcl:2:12: no attribute takes a number of this size`, ""},
 		"weight of nothing":              {attrs(`mix = { login = 0 }`), `a.hcl:2:9: mix: login takes a number above 0, not 0`, ""},
 		"duration without unit":          {attrs(`wait = 30`), `wait: "30" is no duration`, `"30s"`},
 		"negative duration":              {attrs(`wait = "-1s"`), `wait: "-1s" is not from 0s to 1h`, ""},

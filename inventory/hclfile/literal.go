@@ -32,6 +32,29 @@ func PlainText(s *Scope, f *File, expr hclsyntax.Expression, report *Report) (st
 	return v.text(report, nil)
 }
 
+// maxExponent is the binary exponent of the largest numbers that are
+// evaluated: far above what anybody means, far below where writing a number
+// out takes minutes.
+const maxExponent = 4096
+
+// hugeNumber finds a number that is written with an exponent beyond reason.
+func hugeNumber(expr hclsyntax.Expression) (at hcl.Range, found bool) {
+	if expr == nil {
+		return at, false
+	}
+	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) (none hcl.Diagnostics) {
+		l, ok := n.(*hclsyntax.LiteralValueExpr)
+		if !ok || l.Val.Type() != cty.Number || l.Val.IsNull() || !l.Val.IsKnown() {
+			return none
+		}
+		if exponent := l.Val.AsBigFloat().MantExp(nil); exponent > maxExponent || exponent < -maxExponent {
+			at, found = l.Range(), true
+		}
+		return none
+	})
+	return at, found
+}
+
 // isLiteral tells whether nothing in the expression has to be looked up or
 // computed.
 func isLiteral(expr hclsyntax.Expression) bool {

@@ -172,6 +172,10 @@ func At(r hcl.Range) string { return fmt.Sprintf("%s:%d", r.Filename, r.Start.Li
 // Eval gives the value of an expression of a file, with its marks. What is
 // wrong goes to the report; then ok is false.
 func (s *Scope) Eval(f *File, expr hclsyntax.Expression, report *Report) (value cty.Value, ok bool) {
+	if at, found := hugeNumber(expr); found {
+		report.Errorf(at, "", "no attribute takes a number of this size")
+		return cty.DynamicVal, false
+	}
 	variables, locals := map[string]cty.Value{}, map[string]cty.Value{}
 	good := true
 	for _, t := range expr.Variables() {
@@ -335,7 +339,7 @@ func (v *variable) read(text string) (value cty.Value, problem string) {
 		return got, ""
 	}
 	expr, diags := hclsyntax.ParseExpression([]byte(text), "", hcl.InitialPos)
-	if !diags.HasErrors() {
+	if _, huge := hugeNumber(expr); !huge && !diags.HasErrors() {
 		got, diags := expr.Value(nil)
 		if !diags.HasErrors() {
 			return got, ""
