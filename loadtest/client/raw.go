@@ -50,6 +50,7 @@ func (c *raw) Do(ctx context.Context, r *Request, a *Response) error {
 		// The server closed the kept connection while this request was on
 		// its way and answered nothing: ask again on a new one, once.
 		start := t.Start
+		c.Renew()
 		a.reset()
 		t.Start = start
 		err = c.try(ctx, r, a)
@@ -72,7 +73,7 @@ type rawError struct {
 
 func (c *raw) try(ctx context.Context, r *Request, a *Response) *rawError {
 	t := &a.Timing
-	if c.conn != nil && (c.address != r.To.Address || c.ctx != ctx || c.stale(t.Start)) {
+	if c.conn != nil && (c.address != r.To.Address || !c.follow(ctx) || c.stale(t.Start)) {
 		c.Renew()
 	}
 	t.Reused = c.conn != nil
@@ -169,11 +170,31 @@ func (c *raw) connect(ctx context.Context, to Endpoint, t *Timing) error {
 	if conn == nil {
 		return fmt.Errorf("resolving %s: no address", host)
 	}
-	c.conn, c.address, c.ctx, c.deadline = conn, to.Address, ctx, 0
+	c.conn, c.address, c.deadline = conn, to.Address, 0
 	c.in.reset(conn)
-	// A deadline in the past wakes whoever reads or writes.
-	c.release = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	c.bind(ctx)
 	return nil
+}
+
+// bind lets the end of ctx break the connection off: a deadline in the past
+// wakes whoever reads or writes.
+func (c *raw) bind(ctx context.Context) {
+	conn := c.conn
+	c.ctx = ctx
+	c.release = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+}
+
+// follow binds a kept connection to another context; false when the old one
+// has ended and the connection with it.
+func (c *raw) follow(ctx context.Context) bool {
+	if c.ctx == ctx {
+		return true
+	}
+	if !c.release() {
+		return false
+	}
+	c.bind(ctx)
+	return true
 }
 
 // idempotent tells whether sending twice does no harm.
