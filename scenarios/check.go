@@ -56,7 +56,7 @@ func reserved(name string) bool {
 func (d *draft) checkKeycloak(report *hclfile.Report) {
 	k := d.Keycloak
 	if n := len(k.NodeCPUs); n > 0 && n != k.Nodes && !d.places.Bad("keycloak/nodes") {
-		report.Errorf(d.places.Find("keycloak/node_cpus"), `One cpuset for each node, or cpus = "…" for all of them.`, "node_cpus has %d cpusets for %d nodes", n, k.Nodes)
+		report.Errorf(d.places.Find("keycloak/node_cpus"), `One cpuset for each node, or cpus = "…" for all of them.`, "node_cpus has %d cpusets, and nodes is %d", n, k.Nodes)
 	}
 	if k.Nodes > 1 && d.Proxy == nil {
 		report.Errorf(d.places.Find("keycloak/nodes"), `Add proxy "traefik" { }, or extend a scenario that has one.`, "%d nodes without a proxy: all load would go to one of them", k.Nodes)

@@ -140,7 +140,7 @@ func Decode[T any](d *Decoder, path, what string, body *hclsyntax.Body, attrs []
 			d.note(join(path, a.Name), v)
 		}
 		if !known {
-			d.unknownAttribute(written, names, types, what)
+			d.unknownAttribute(path, written, names, types, what)
 		}
 	}
 	return d.inner(path, body, kinds, types, names, what)
@@ -165,15 +165,26 @@ func join(path, name string) string {
 	return path + "/" + name
 }
 
-func (d *Decoder) unknownAttribute(written *hclsyntax.Attribute, names, types []string, what string) {
+// meant takes what a misspelt name stands for as written, so that nobody says
+// that it is missing.
+func (d *Decoder) meant(path, name string, at hcl.Range) {
+	if name != "" && !d.Places.Has(join(path, name)) {
+		d.Places[join(path, name)] = Place{Range: at, Level: d.Level, Builtin: d.File.Builtin, Bad: true}
+	}
+}
+
+func (d *Decoder) unknownAttribute(path string, written *hclsyntax.Attribute, names, types []string, what string) {
 	if contains(types, written.Name) {
 		d.Report.Errorf(written.NameRange, fmt.Sprintf("Write %s { … }, without =.", written.Name), "%s is a block in %s, no attribute", written.Name, what)
 		return
 	}
 	hint := DidYouMean(written.Name, names, "attributes")
-	if s := Suggest(written.Name, types); s != "" && Suggest(written.Name, names) == "" {
+	meant := Suggest(written.Name, names)
+	if s := Suggest(written.Name, types); s != "" && meant == "" {
 		hint = fmt.Sprintf("Did you mean the block %s { … }?", s)
+		meant = s
 	}
+	d.meant(path, meant, written.NameRange)
 	d.Report.Errorf(written.NameRange, hint, "unknown attribute %q in %s", written.Name, what)
 }
 
@@ -188,7 +199,7 @@ func (d *Decoder) inner(path string, body *hclsyntax.Body, kinds []BlockKind, ty
 			}
 		}
 		if !known {
-			d.unknownBlock(b, names, types, what)
+			d.unknownBlock(path, b, names, types, what)
 			continue
 		}
 		name, ok := label(b, kind, d.Report)
@@ -211,7 +222,7 @@ func (d *Decoder) inner(path string, body *hclsyntax.Body, kinds []BlockKind, ty
 	return blocks
 }
 
-func (d *Decoder) unknownBlock(b *hclsyntax.Block, names, types []string, what string) {
+func (d *Decoder) unknownBlock(path string, b *hclsyntax.Block, names, types []string, what string) {
 	if contains(names, b.Type) {
 		d.Report.Errorf(b.TypeRange, fmt.Sprintf("Write %s = …", b.Type), "%s is an attribute in %s, no block", b.Type, what)
 		return
@@ -220,6 +231,7 @@ func (d *Decoder) unknownBlock(b *hclsyntax.Block, names, types []string, what s
 		d.Report.Errorf(b.TypeRange, DidYouMean(b.Type, names, "attributes"), "%s holds no blocks, and there is a block %q", what, b.Type)
 		return
 	}
+	d.meant(path, Suggest(b.Type, types), b.TypeRange)
 	d.Report.Errorf(b.TypeRange, DidYouMean(b.Type, types, "blocks"), "unknown block %q in %s", b.Type, what)
 }
 

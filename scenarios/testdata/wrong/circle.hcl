@@ -1,0 +1,11 @@
+scenario "day" {
+  extends = "night"
+}
+
+scenario "night" {
+  extends = "dawn"
+}
+
+scenario "dawn" {
+  extends = "day"
+}

@@ -1,0 +1,6 @@
+﻿# A file from Windows.
+scenario "win" {
+	keycloak {
+		cpus = "x"
+	}
+}

@@ -1,0 +1,3 @@
+scenario "open" {
+  test "login" {
+    flow = "login"
