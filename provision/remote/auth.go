@@ -251,7 +251,7 @@ func (c *credentials) advice(h hop, cause error) string {
 		return false
 	}
 	switch {
-	case strings.Contains(cause.Error(), "Too many authentication failures"):
+	case tooManyKeys(cause):
 		return "Too many keys were offered: name the right one with identity_file"
 	case strings.Contains(cause.Error(), "no common public key signature algorithm"):
 		return "The server is too old or too new for this kind of key: use an ed25519 key"
@@ -263,4 +263,9 @@ func (c *credentials) advice(h hop, cause error) string {
 		return fmt.Sprintf("Is one of these keys in ~%s/.ssh/authorized_keys there, and is the user right? Add one with: ssh-copy-id", h.user)
 	}
 	return "Check user, identity_file and password in the inventory"
+}
+
+// tooManyKeys tells sshd's disconnect after MaxAuthTries.
+func tooManyKeys(err error) bool {
+	return strings.Contains(strings.ToLower(err.Error()), "too many authentication failures")
 }

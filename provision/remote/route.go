@@ -124,8 +124,8 @@ func (r router) hop(alias, user, port, identity string) (hop, error) {
 	if h.port == "" {
 		h.port = "22"
 	}
-	if n, err := strconv.Atoi(h.port); err != nil || n < 1 || n > 65535 {
-		return h, fmt.Errorf("port %q is not a number from 1 to 65535", h.port)
+	if err := checkPort(h.port); err != nil {
+		return h, err
 	}
 	h.keyName = h.address()
 	if name := r.first(alias, "HostKeyAlias"); name != "" {
@@ -226,6 +226,11 @@ func splitAddress(address string) (user, host, port string, err error) {
 	default:
 		host = address
 	}
+	if port != "" {
+		if err := checkPort(port); err != nil {
+			return "", "", "", err
+		}
+	}
 	if host == "" {
 		return "", "", "", fmt.Errorf("no host (want host, host:port or [IPv6]:port)")
 	}
@@ -233,4 +238,11 @@ func splitAddress(address string) (user, host, port string, err error) {
 		return "", "", "", fmt.Errorf("%q is not a host name", host)
 	}
 	return user, host, port, nil
+}
+
+func checkPort(port string) error {
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return fmt.Errorf("port %q is not a number from 1 to 65535", port)
+	}
+	return nil
 }

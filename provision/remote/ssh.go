@@ -140,7 +140,7 @@ func handshake(ctx context.Context, conn net.Conn, h hop, opts Options) (*ssh.Cl
 		return nil, hostKeyErr
 	case !inTime:
 		return nil, handshakeTimeout(ctx, h, opts.Timeout)
-	case len(creds.tried) > 0 && (strings.Contains(err.Error(), "unable to authenticate") || strings.Contains(err.Error(), "authentication failures")):
+	case len(creds.tried) > 0 && (strings.Contains(err.Error(), "unable to authenticate") || tooManyKeys(err)):
 		return nil, creds.explain(h, err)
 	case strings.Contains(err.Error(), "no common algorithm for host key"):
 		return nil, fmt.Errorf("%s has no host key of a kind that is known here (%s, from %s), so it can't be told whether it is the right machine: add its key with: %s (%v): %w",
@@ -295,13 +295,25 @@ func (m *sshMachine) launch(ctx context.Context, argv []string) (*process, error
 	p.wait = func() (int, error) {
 		defer release()
 		code, err := wait()
-		if err != nil {
-			err = m.lost(err)
+		if err == nil {
+			return code, nil
 		}
-		return code, err
+		var missing *ssh.ExitMissingError
+		if errors.As(err, &missing) {
+			// The session's end may be noticed before the connection's.
+			select {
+			case <-m.done:
+			case <-time.After(lossGrace):
+			}
+		}
+		return code, m.lost(err)
 	}
 	return p, nil
 }
+
+// lossGrace is how long a session that ended without an exit code waits for
+// the news that the connection is gone.
+const lossGrace = 500 * time.Millisecond
 
 // openSession opens a session and comes back when ctx ends, though the
 // server may answer later.
