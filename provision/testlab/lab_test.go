@@ -14,6 +14,10 @@ import (
 // TestLabHost needs the lab: what every other test of the lab builds on.
 func TestLabHost(t *testing.T) {
 	lab := StartAlone(t)
+	// Podman makes its folder of volumes with the first one, and keeps it.
+	first := Unique("first")
+	lab.Podman("volume", "create", first)
+	lab.Podman("volume", "rm", first)
 	before := lab.Snapshot(lab.GraphRoot + "/volumes")
 
 	t.Run("sessions use the lab's storage", func(t *testing.T) {

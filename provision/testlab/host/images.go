@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,9 @@ import (
 	"github.com/benchctl/benchctl/provision/testlab/place"
 	"github.com/benchctl/benchctl/provision/testlab/progress"
 )
+
+// buildNote is a file of the cache that is there while images are built, and after a build that was killed.
+const buildNote = "building"
 
 // Images installs what is missing and makes or pulls the images that are not in the cache.
 func (h *Host) Images(ctx context.Context, pull bool) error {
@@ -28,7 +32,7 @@ func (h *Host) Images(ctx context.Context, pull bool) error {
 
 // prepare is what up and images have in common. Traefik's compilation begins first and everything else goes on beside
 // it. With pull, registries are asked again for images that were built here.
-func (h *Host) prepare(ctx context.Context, pull bool) ([]place.Image, error) {
+func (h *Host) prepare(ctx context.Context, pull bool) (_ []place.Image, err error) {
 	end, err := h.lock(h.Paths.Cached("images.lock"))
 	if err != nil {
 		return nil, err
@@ -54,18 +58,35 @@ func (h *Host) prepare(ctx context.Context, pull bool) ([]place.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer store.Close()
+	defer func() {
+		if e := errors.Join(store.Close(), h.tidyImageStore()); err == nil {
+			err = e
+		}
+	}()
 	maker := &images.Maker{Paths: h.Paths, Store: store, Board: h.Board, Sources: sources, Log: log}
+	if err := h.tidyBuilds(ctx, store); err != nil {
+		return nil, err
+	}
 	// Without Podman there can't be images yet.
 	plan, err := maker.Plan(ctx, pull, installed("podman"))
 	if err != nil {
 		return nil, err
 	}
-	if err := h.fill(ctx, maker, plan, log); err != nil {
+	if !plan.Empty() {
+		if err := place.WriteFile(h.Paths.Cached(buildNote), nil, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	err = h.fill(ctx, maker, plan, log)
+	// Also after a failure: what was done needs not be guessed again.
+	if e := h.Board.Save(h.durations()); err == nil {
+		err = e
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%w\n(all that the tools printed: %s)", err, log.Name())
 	}
-	if err := h.Board.Save(h.durations()); err != nil {
-		return nil, err
+	if err := os.Remove(h.Paths.Cached(buildNote)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("note the end of the builds: %w", err)
 	}
 	if !plan.Empty() && h.noLabUp() {
 		if err := maker.Prune(ctx); err != nil {
@@ -109,9 +130,24 @@ func (h *Host) fill(ctx context.Context, maker *images.Maker, plan images.Plan, 
 	return maker.Make(ctx, build, traefik)
 }
 
-// tidyImageStore lets go of what a killed build left mounted.
+// tidyImageStore lets go of what is mounted in the image store, which only builds do. Labs mount its layers elsewhere.
 func (h *Host) tidyImageStore() error {
 	return machine.Unmount(h.Paths.ImageStore(), h.Paths.Cached("images-run"))
+}
+
+// tidyBuilds removes the containers that killed builds left in the image store.
+func (h *Host) tidyBuilds(ctx context.Context, store *images.Store) error {
+	note := h.Paths.Cached(buildNote)
+	if _, err := os.Stat(note); err != nil || !installed("podman") {
+		return nil
+	}
+	if err := store.RemoveContainers(ctx); err != nil {
+		return err
+	}
+	if err := os.Remove(note); err != nil {
+		return fmt.Errorf("forget a build that was killed: %w", err)
+	}
+	return nil
 }
 
 // noLabUp says whether no lab of this cache is up, this one included.

@@ -52,6 +52,18 @@ func (s *Store) podman(args ...string) command.Command {
 	return command.Command{Args: append([]string{"podman"}, args...), Env: s.settings}
 }
 
+// RemoveContainers removes what builds that were killed left: the store is never meant to hold a container.
+func (s *Store) RemoveContainers(ctx context.Context) error {
+	out, err := command.Run(ctx, s.podman("ps", "--all", "--external", "--quiet"))
+	if err != nil {
+		return err
+	}
+	if ids := strings.Fields(string(out)); len(ids) > 0 {
+		_, err = command.Run(ctx, s.podman(append([]string{"rm", "--force"}, ids...)...))
+	}
+	return err
+}
+
 // Held is an image in the store.
 type Held struct {
 	Recipe  string
