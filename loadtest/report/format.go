@@ -26,6 +26,7 @@ func Formats() []Format {
 		{"k6", "the lines that k6 users know, for each run", eachRun(K6)},
 		{"vegeta", "the lines of vegeta's text report, for each run", eachRun(Vegeta)},
 		{"markdown", "tables for a pull request or a wiki", each(Markdown)},
+		{"html", "one page with charts that needs no network", writeHTML},
 		{"junit", "JUnit XML for continuous integration: a case for each run and threshold", writeJUnit},
 		{"json", "the run as it was written, or all of several", writeJSONFormat},
 		{"csv", "one row for each second of each run, containers included", writeCSV},

@@ -105,7 +105,7 @@ func markdownUsage(b *strings.Builder, r Results) {
 }
 
 func markdownRun(b *strings.Builder, r *loadtest.Result) {
-	fmt.Fprintf(b, "## %s\n\n%s. %s.\n\n", cell(runName(r.Test.Name, r.Repeat)), cell(ModelStatement(r.Test.Load)), cell(windowText(r)))
+	fmt.Fprintf(b, "## %s\n\n%s. %s.\n\n", cell(runName(r.Test.Name, r.Repeat)), cell(sentence(ModelStatement(r.Test.Load))), cell(sentence(windowText(r))))
 	markdownHead(b, 1, "operation", "requests", "failed", "mean", "p50", "p90", "p95", "p99", "p99.9", "max")
 	operation := func(name string, op *loadtest.Operation) {
 		l := op.ResponseMS

@@ -2,6 +2,7 @@ package report
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/benchctl/benchctl/loadtest"
@@ -120,4 +121,13 @@ func wrap(text string, n int, indent string) string {
 		column += width(word)
 	}
 	return b.String()
+}
+
+// sentence begins with a capital letter.
+func sentence(text string) string {
+	r, n := utf8.DecodeRuneInString(text)
+	if n == 0 {
+		return text
+	}
+	return string(unicode.ToUpper(r)) + text[n:]
 }
