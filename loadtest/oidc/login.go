@@ -134,7 +134,7 @@ func (a *Actor) checkRedirect() *Failure {
 	case a.ans.Status == 200:
 		return wrongPage("the form was refused: ")
 	case a.ans.Status != 302 && a.ans.Status != 303:
-		return a.badPage("no redirect with a code")
+		return a.badPage("no redirect to the client")
 	}
 	location := a.ans.Get("Location")
 	back, err := url.Parse(location)

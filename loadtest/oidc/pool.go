@@ -24,7 +24,6 @@ type Pool struct {
 	newClient func() client.Client
 	needs     struct{ access, refresh bool }
 	sessions  []*Session
-	opened    []time.Time
 	reopened  atomic.Int64
 	failures  atomic.Int64
 	first     atomic.Pointer[Failure]
@@ -34,7 +33,7 @@ type Pool struct {
 // owner k modulo owners and is opened in that owner's realm. Users are drawn
 // without repetition as long as a realm has more of them; clients at random.
 func NewPool(p *Plan, flowNames []string, n, owners int, rnd *rand.Rand, newClient func() client.Client) *Pool {
-	pool := &Pool{Parallel: 8, Tries: 3, plan: p, newClient: newClient, sessions: make([]*Session, n), opened: make([]time.Time, n)}
+	pool := &Pool{Parallel: 8, Tries: 3, plan: p, newClient: newClient, sessions: make([]*Session, n)}
 	for _, name := range flowNames {
 		if f, ok := flowNamed(name); ok {
 			pool.needs.access = pool.needs.access || f.access
@@ -151,7 +150,6 @@ func (p *Pool) open(ctx context.Context, a *Actor, k int) *Failure {
 	}
 	s.tokens.Store(&granted)
 	s.stale.Store(false)
-	p.opened[k] = p.plan.WallClock()
 	return nil
 }
 
@@ -166,22 +164,38 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Keep opens sessions anew, one after another, when their tokens near their
-// end or the server no longer takes them, until ctx ends.
+// keepers is how many sessions are opened anew at once: fewer than at the
+// start, because a test is running.
+const keepers = 4
+
+// Keep opens sessions anew when their tokens near their end or the server no
+// longer takes them, until ctx ends.
 func (p *Pool) Keep(ctx context.Context) {
-	a := p.actor()
-	defer a.Renew()
+	due := make(chan int)
+	var wg sync.WaitGroup
+	for range min(keepers, len(p.sessions)) {
+		wg.Go(func() {
+			a := p.actor()
+			defer a.Renew()
+			for k := range due {
+				if f := p.open(ctx, a, k); f == nil {
+					p.reopened.Add(1)
+				}
+				p.sessions[k].renewing.Store(false)
+			}
+		})
+	}
+	defer wg.Wait()
+	defer close(due)
 	for pause(ctx, time.Second) {
 		now := p.plan.WallClock()
 		for k, s := range p.sessions {
-			at := s.renewAt(p.needs.access, p.needs.refresh, p.opened[k])
-			if !s.stale.Load() && (at.IsZero() || now.Before(at)) {
+			if !s.due(p.needs.access, p.needs.refresh, now) || !s.renewing.CompareAndSwap(false, true) {
 				continue
 			}
-			if f := p.open(ctx, a, k); f == nil {
-				p.reopened.Add(1)
-			}
-			if ctx.Err() != nil {
+			select {
+			case due <- k:
+			case <-ctx.Done():
 				return
 			}
 		}

@@ -18,30 +18,29 @@ type Session struct {
 	Subject, Name string
 	tokens        atomic.Pointer[Tokens]
 	// stale is set when the server no longer takes its tokens.
-	stale atomic.Bool
+	stale    atomic.Bool
+	renewing atomic.Bool // in the hands of the pool
 }
 
 // Tokens are the session's current ones; nil before it was opened.
 func (s *Session) Tokens() *Tokens { return s.tokens.Load() }
 
-// RenewAt is when a session should be opened anew: some time before the token
-// that the flows need ends. Zero for never.
-func (s *Session) renewAt(needAccess, needRefresh bool, opened time.Time) time.Time {
+// due tells whether the session should be opened anew: the server no longer
+// takes its tokens, or one that the flows need is about to end.
+func (s *Session) due(needAccess, needRefresh bool, now time.Time) bool {
 	t := s.tokens.Load()
-	var first time.Time
-	for _, end := range []struct {
-		needed bool
-		at     time.Time
-	}{{needAccess, t.Expires}, {needRefresh, t.RefreshExpires}} {
-		if end.needed && !end.at.IsZero() && (first.IsZero() || end.at.Before(first)) {
-			first = end.at
-		}
+	return s.stale.Load() ||
+		needAccess && nearEnd(t.Granted, t.Expires, now) ||
+		needRefresh && nearEnd(t.Granted, t.RefreshExpires, now)
+}
+
+// nearEnd tells whether the last third of a lifetime, or its last minute where
+// that is shorter, has begun.
+func nearEnd(granted, end, now time.Time) bool {
+	if end.IsZero() {
+		return false
 	}
-	if first.IsZero() {
-		return first
-	}
-	const most = time.Minute
-	return first.Add(-min(most, first.Sub(opened)/3))
+	return !now.Before(end.Add(-min(time.Minute, end.Sub(granted)/3)))
 }
 
 // session takes the actor's next own session in turn and sets whom it is for.

@@ -14,9 +14,9 @@ import (
 // Tokens are what a token endpoint granted.
 type Tokens struct {
 	Access, Refresh, ID string
-	// Expires and RefreshExpires are when they end by the answer's own word;
-	// zero where they don't.
-	Expires, RefreshExpires time.Time
+	// Granted is when they were. Expires and RefreshExpires are when they end
+	// by the answer's own word; zero where they don't.
+	Granted, Expires, RefreshExpires time.Time
 }
 
 // grant is a token endpoint's answer.
@@ -90,7 +90,7 @@ func (a *Actor) checkGrant() *Failure {
 		return wrong("the access token is expired from the start")
 	}
 	now := a.plan.WallClock()
-	a.granted = Tokens{Access: g.Access, Refresh: g.Refresh, ID: g.ID, Expires: later(now, g.ExpiresIn), RefreshExpires: later(now, g.RefreshExpiresIn)}
+	a.granted = Tokens{Access: g.Access, Refresh: g.Refresh, ID: g.ID, Granted: now, Expires: later(now, g.ExpiresIn), RefreshExpires: later(now, g.RefreshExpiresIn)}
 	return nil
 }
 
