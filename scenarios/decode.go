@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchctl/benchctl/inventory/hclfile"
 	"github.com/benchctl/benchctl/inventory/secret"
+	"github.com/benchctl/benchctl/scenarios/templates"
 	"github.com/benchctl/benchctl/scenarios/threshold"
 )
 
@@ -34,7 +35,6 @@ var (
 	resets          = []string{ResetNone, ResetRestart, ResetRestore, ResetRecreate}
 	networkModes    = []string{"bridge"}
 	connectionModes = []string{ConnectionsKeep, ConnectionsIteration}
-	templates       = []string{"baseline"}
 )
 
 const (
@@ -238,7 +238,7 @@ var datasetAttrs = []hclfile.Attr[Dataset]{
 		isPath := strings.ContainsAny(text, `/\`) || strings.HasSuffix(text, ".json")
 		if !isPath {
 			d.Template = text
-			return hclfile.OneOf("templates", templates)(text)
+			return hclfile.OneOf("templates", templates.Names())(text)
 		}
 		d.Template = v.Path(text)
 		return nil

@@ -237,7 +237,7 @@ locals {
 }
 
 func TestLiteralDefaultOfASensitiveVariable(t *testing.T) {
-	src := "variable \"pw\" {\n  sensitive = true\n  default = \"hunter2\"\n}\n"
+	src := attrs("pin = var.pw") + "variable \"pw\" {\n  sensitive = true\n  default = \"hunter2\"\n}\n"
 	_, warnings, err := decode(world{}, src)
 	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0].Problem, `variable "pw" is sensitive`) {
 		t.Fatalf("got %v, %v", warnings, err)

@@ -124,9 +124,6 @@ func (s *Scope) declareVariable(f *File, b *hclsyntax.Block, constants *Scope, r
 	s.variables[name] = v
 	d := &Decoder{File: f, Scope: constants, Report: report, Places: Places{}}
 	Decode(d, "", fmt.Sprintf("variable %q", name), b.Body, variableAttrs, nil, v)
-	if text, written := LiteralText(v.Default.expr); v.Sensitive && written && text != "" {
-		report.Warnf(b.DefRange(), `Use default = env("NAME"), or none and BENCHCTL_VAR_`+name+`.`, "variable %q is sensitive, and its default is written in the file", name)
-	}
 }
 
 func (s *Scope) declareLocals(f *File, b *hclsyntax.Block, report *Report) {
@@ -309,6 +306,9 @@ func (s *Scope) variable(name string, at hcl.Range, report *Report) (cty.Value, 
 		value, found = parsed.Mark(outsideMark), true
 	} else if v.hasDefault {
 		value, found = v.Default.raw, true
+		if text, written := LiteralText(v.Default.expr); v.Sensitive && written && text != "" {
+			report.Warnf(v.at, `Use default = env("NAME"), or none and `+VariablePrefix+name+`.`, "variable %q is sensitive, and its default is written in the file", name)
+		}
 	}
 	if !found {
 		hint := fmt.Sprintf("Give it with -var %s=VALUE or %s%s=VALUE, or give it a default at %s.", name, VariablePrefix, name, At(v.at))
