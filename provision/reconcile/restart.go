@@ -37,6 +37,9 @@ func Restart(d Desired, o Observed, names []string, mode RestartMode) (Plan, err
 			return Plan{}, err
 		}
 	}
+	if mode == Together {
+		order = sideBySide(order)
+	}
 	b := &builder{d: d, o: o, order: order, dec: map[string]decision{}, ids: map[string]string{},
 		stopIDs: map[int][]string{}, made: map[string][]string{}, plan: Plan{
 			Schema: PlanSchema, Purpose: ForRestart, Scenario: d.Lab, Target: d.Target,
@@ -58,6 +61,22 @@ func Restart(d Desired, o Observed, names []string, mode RestartMode) (Plan, err
 	b.stopRestarted()
 	b.starts()
 	return b.plan, nil
+}
+
+// sideBySide lets the nodes of a cluster start at the same time: only at the
+// first start of all, when the schema is made, do they get in each other's
+// way.
+func sideBySide(order []Component) []Component {
+	var out []Component
+	for _, c := range order {
+		if c.Cluster != nil {
+			c.After = slices.DeleteFunc(slices.Clone(c.After), func(name string) bool {
+				return slices.ContainsFunc(order, func(o Component) bool { return o.Name == name && o.Cluster != nil })
+			})
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 func restartable(d Desired, o Observed, name string) error {
