@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	ldapPort = 389
 	// ldapUID is that of osixia/openldap; its tool gives the folders to it.
 	ldapUID = 911
 	// ldapBootstrap is where osixia/openldap looks for LDIF at its first start.

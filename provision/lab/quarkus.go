@@ -74,12 +74,11 @@ func (quarkus) configure(s scenarios.Scenario, db databaseAddress) (settings, er
 		"KC_HEALTH_ENABLED":                "true",
 		"KC_METRICS_ENABLED":               "true",
 		"KC_LOG_LEVEL":                     cmp.Or(k.LogLevel, "info"),
+		// One node too, so that a node stays what it is when others come or go.
+		"KC_CACHE": "ispn",
 		// Without it kc.sh takes 512 MB of heap whatever the limit is; the
 		// official image sets it too.
 		"KC_RUN_IN_CONTAINER": "true",
-	}
-	if k.Nodes > 1 {
-		env["KC_CACHE"] = "ispn"
 	}
 	if k.Heap != "" {
 		env["JAVA_OPTS_KC_HEAP"] = k.Heap
