@@ -33,6 +33,11 @@ func (h *Host) Down(ctx context.Context, inventory string) error {
 	}
 	step := progress.Step{Name: "take the lab in " + h.Paths.Run + " down", Usual: 3 * time.Second}
 	err = h.Board.Do(ctx, track, step, func(ctx context.Context) error { return h.clear(ctx, facts) })
+	// What a killed build left mounted, unless a build goes on.
+	if end, e := tryLock(h.Paths.Cached(imagesLock)); e == nil {
+		err = errors.Join(err, h.tidyImageStore())
+		end()
+	}
 	if inventory != "" {
 		if path, e := filepath.Abs(inventory); e == nil {
 			facts.Inventories = append(facts.Inventories, path)

@@ -60,20 +60,54 @@ func (h *Host) begin() (func(), error) {
 
 // lock waits for a lock file of the cache.
 func (h *Host) lock(path string) (func(), error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", path, err)
+	end, err := tryLock(path)
+	if !errors.Is(err, errBusy) {
+		return end, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		h.Board.Say("waiting for another labhost, which holds %s", path)
+	h.Board.Say("waiting for another labhost, which holds %s", path)
+	f, err := openLock(path)
+	if err != nil {
+		return nil, err
+	}
+	for {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
 	}
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	return func() { f.Close() }, nil
+}
+
+// errBusy means that another labhost holds a lock.
+var errBusy = errors.New("another labhost holds it")
+
+// tryLock takes a lock if it is free.
+func tryLock(path string) (func(), error) {
+	f, err := openLock(path)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = errBusy
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { f.Close() }, nil
+}
+
+func openLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return f, nil
 }
 
 // remind prints reminders until the returned function is called.

@@ -19,7 +19,7 @@ import (
 
 var facts = place.Facts{
 	Address: "127.0.0.1:2222", Port: 2222, User: "root", IdentityFile: "/run/lab/id_ed25519",
-	KnownHosts: "/run/lab/known_hosts", PodmanSocket: "/run/lab/podman.sock",
+	KnownHosts: "/run/lab/known_hosts", PodmanSocket: "/run/lab/podman.sock", DataDir: "/cache/labs/default/data",
 	Images: []place.Image{{Name: "docker.io/library/postgres:15", StandIn: true}, {Name: "quay.io/keycloak/keycloak:26.7.3"}},
 }
 
@@ -38,6 +38,7 @@ func TestInventory(t *testing.T) {
   identity_file = "/run/lab/id_ed25519"
   known_hosts   = ["/run/lab/known_hosts"]
   podman_socket = "/run/lab/podman.sock"
+  data_dir      = "/cache/labs/default/data"
 }
 `
 	mark, got, _ := strings.Cut(text, "\n")
@@ -105,6 +106,9 @@ func TestWriteInventory(t *testing.T) {
 	write()
 	if read() != own || !strings.Contains(out.String(), "left alone") {
 		t.Errorf("a reader's own file: %q, said %q", read(), out.String())
+	}
+	if content, err := os.ReadFile(h.Paths.In("inventory.hcl")); err != nil || string(content) != Inventory(f) {
+		t.Errorf("the lab's own file: %q, %v", content, err)
 	}
 	if err := h.removeInventory(path); err != nil || read() != own {
 		t.Errorf("a reader's own file at the end: %q, %v", read(), err)

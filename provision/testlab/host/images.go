@@ -15,6 +15,9 @@ import (
 	"github.com/benchctl/benchctl/provision/testlab/progress"
 )
 
+// imagesLock is held while the image store is changed.
+const imagesLock = "images.lock"
+
 // buildNote is a file of the cache that is there while images are built, and after a build that was killed.
 const buildNote = "building"
 
@@ -33,7 +36,7 @@ func (h *Host) Images(ctx context.Context, pull bool) error {
 // prepare is what up and images have in common. Traefik's compilation begins first and everything else goes on beside
 // it. With pull, registries are asked again for images that were built here.
 func (h *Host) prepare(ctx context.Context, pull bool) (_ []place.Image, err error) {
-	end, err := h.lock(h.Paths.Cached("images.lock"))
+	end, err := h.lock(h.Paths.Cached(imagesLock))
 	if err != nil {
 		return nil, err
 	}

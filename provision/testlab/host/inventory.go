@@ -24,8 +24,9 @@ func Inventory(f place.Facts) string {
   identity_file = %q
   known_hosts   = [%q]
   podman_socket = %q
+  data_dir      = %q
 }
-`, f.Address, f.User, f.IdentityFile, f.KnownHosts, f.PodmanSocket)
+`, f.Address, f.User, f.IdentityFile, f.KnownHosts, f.PodmanSocket, f.DataDir)
 	return markBegin + hashOf(body) + markEnd + "\n" + body
 }
 

@@ -63,7 +63,7 @@ func (h *Host) start(ctx context.Context) (place.Facts, error) {
 	}
 	facts.User = "root"
 	facts.IdentityFile, facts.KnownHosts = p.In("id_ed25519"), p.In("known_hosts")
-	facts.PodmanSocket, facts.GraphRoot = p.Socket(), p.GraphRoot()
+	facts.PodmanSocket, facts.GraphRoot, facts.DataDir = p.Socket(), p.GraphRoot(), p.Data()
 	facts.ContainersConf, facts.StorageConf, facts.RegistriesConf = p.ContainersConf(), p.StorageConf(), p.RegistriesConf()
 	if err := h.startPodman(ctx, &facts); err != nil {
 		return facts, err
@@ -244,8 +244,12 @@ func usedAddresses(ctx context.Context) []string {
 	return used
 }
 
-// writeInventory writes the inventory file unless there is one that is not ours.
+// writeInventory writes the inventory file unless there is one that is not ours. One in the run folder is always written.
 func (h *Host) writeInventory(facts *place.Facts, path string) error {
+	wanted := Inventory(*facts)
+	if _, err := writeChanged(h.Paths.In("inventory.hcl"), wanted, 0o644); err != nil {
+		return err
+	}
 	if path == "" {
 		return nil
 	}
@@ -253,13 +257,12 @@ func (h *Host) writeInventory(facts *place.Facts, path string) error {
 	if err != nil {
 		return fmt.Errorf("write the inventory: %w", err)
 	}
-	wanted := Inventory(*facts)
 	old, err := os.ReadFile(path)
 	switch {
 	case err == nil && string(old) == wanted:
 	case err == nil && !WrittenFor(h.Paths.Run, string(old)):
-		h.Board.Say("%s is there already and left alone; the lab's target is in %s", path, h.Paths.In("inventory.hcl"))
-		return place.WriteFile(h.Paths.In("inventory.hcl"), []byte(wanted), 0o644)
+		h.Board.Say("%s is there already and left alone; the lab's own is %s", path, h.Paths.In("inventory.hcl"))
+		return nil
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("look for an inventory: %w", err)
 	default:

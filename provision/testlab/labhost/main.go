@@ -37,9 +37,25 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	var signals []os.Signal
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		// A script that cleans up ignores Ctrl-C while it does, and so must what it calls.
+		if !signal.Ignored(s) {
+			signals = append(signals, s)
+		}
+	}
+	ctx, stop := signalContext(signals)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+}
+
+// signalContext returns a context that ends with one of the signals, or never where there are none: to Go no signals
+// would mean all.
+func signalContext(signals []os.Signal) (context.Context, func()) {
+	if len(signals) == 0 {
+		return context.Background(), func() {}
+	}
+	return signal.NotifyContext(context.Background(), signals...)
 }
 
 // options are the flags of all verbs.

@@ -29,6 +29,8 @@ type Facts struct {
 	StorageConf    string `json:"storage_conf"`
 	RegistriesConf string `json:"registries_conf"`
 	GraphRoot      string `json:"graph_root"`
+	// DataDir is the folder for the data of labs that are built on this host.
+	DataDir string `json:"data_dir"`
 	// SubnetPrefix begins every address of this lab's networks, for example "10.107.".
 	SubnetPrefix string `json:"subnet_prefix"`
 	// Inventories are the files that up wrote.

@@ -86,6 +86,10 @@ func (p Paths) RunRoot() string { return p.In("storage") }
 // Temporary is Podman's folder of locks, events and exit codes.
 func (p Paths) Temporary() string { return p.In("libpod") }
 
+// Data is the folder for the data of labs that are built on this host (data_dir in an inventory), so that it goes with
+// the host.
+func (p Paths) Data() string { return filepath.Join(p.GraphRoot(), "data") }
+
 // Networks is where Podman keeps the settings of this lab's networks. It lies beside the containers, so that a run folder
 // that was lost does not leave networks that nobody knows.
 func (p Paths) Networks() string { return filepath.Join(p.GraphRoot(), "networks") }
