@@ -3,6 +3,7 @@ package scenarios
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -15,11 +16,12 @@ func (d *draft) settle() {
 	if k := &d.Keycloak; len(k.NodeCPUs) > k.Nodes && d.places["keycloak/nodes"].Level > d.places["keycloak/node_cpus"].Level {
 		k.NodeCPUs = k.NodeCPUs[:k.Nodes]
 	}
-	users := d.Dataset.Realms * d.Dataset.Users
 	for i := range d.Tests {
 		t := &d.Tests[i]
-		if t.NeedsSessions() && !d.places.Has("test/"+t.Name+"/sessions") {
-			t.Sessions = min(defaultSessions, users)
+		// A virtual user cannot do without a session, so there are no more
+		// of them than sessions.
+		if t.NeedsSessions() && t.Sessions > 0 && t.Load.open() && t.Load.Connections == 0 {
+			t.Load.Connections = min(defaultConnections, t.Sessions)
 		}
 	}
 }
@@ -104,13 +106,42 @@ func (d *draft) checkTest(t Test, report *hclfile.Report) {
 	case mix && len(t.Mix) == 0 && !d.places.Bad(path+"/mix"):
 		report.Errorf(at(path+"/mix"), `Write mix = { login = 1, refresh = 8 }.`, "the mix of test %q is empty", t.Name)
 	}
-	if users := d.Dataset.Realms * d.Dataset.Users; t.Sessions > users && !t.ReuseUsers && !d.countsBad(path) {
-		report.Errorf(d.latest(path+"/sessions", "dataset/size", "dataset/users", "dataset/realms"),
-			fmt.Sprintf("Write sessions = %d in test %q, or have more users, or say reuse_users = true there: sessions of one user then pile up in the server.", users, t.Name),
-			"test %q opens %d sessions for %d users", t.Name, t.Sessions, users)
-	}
+	d.checkSessions(t, path, report)
 	d.checkThresholds(t, path, report)
 	d.checkLoad(t, path+"/load", report)
+}
+
+// checkSessions holds sessions to virtual users, each of which needs one, and
+// to users, each of which has one unless the test says otherwise.
+func (d *draft) checkSessions(t Test, path string, report *hclfile.Report) {
+	if !t.NeedsSessions() || d.countsBad(path) {
+		return
+	}
+	vus, wanted := t.Load.VUs, "load/vus"
+	if t.Load.open() {
+		vus, wanted = t.Load.Connections, "load/connections"
+	}
+	if t.Sessions > 0 && t.Sessions < vus {
+		report.Errorf(d.latest(path+"/sessions", path+"/"+wanted), fmt.Sprintf("Write sessions = %d, or more.", vus),
+			"test %q opens %d sessions for %d virtual users, and each needs one of its own", t.Name, t.Sessions, vus)
+		return
+	}
+	const reuse = "have more users, or say reuse_users = true there: sessions of one user then pile up in the server."
+	users := d.Dataset.Realms * d.Dataset.Users
+	switch {
+	case t.ReuseUsers:
+	case t.Sessions > users:
+		report.Errorf(d.latest(path+"/sessions", "dataset/size", "dataset/users", "dataset/realms"),
+			fmt.Sprintf("Write sessions = %d in test %q, or %s", users, t.Name, reuse), "test %q opens %d sessions for %d users", t.Name, t.Sessions, users)
+	case vus > users:
+		report.Errorf(d.latest(path+"/"+wanted, "dataset/size", "dataset/users", "dataset/realms"),
+			fmt.Sprintf("Have %d of them at most in test %q, or %s", users, t.Name, reuse), "test %q has %d virtual users for %d users", t.Name, vus, users)
+	}
+}
+
+// open tells whether starts come at a rate, whatever is answered.
+func (l LoadModel) open() bool {
+	return l.Kind == LoadRate || l.Kind == LoadLadder || l.Kind == LoadCapacity
 }
 
 // latest is where the attribute stands that was written last of those whose
@@ -128,7 +159,7 @@ func (d *draft) latest(paths ...string) hcl.Range {
 // countsBad tells whether one of the figures that sessions depend on is wrong
 // or not known.
 func (d *draft) countsBad(path string) bool {
-	for _, p := range []string{"dataset/realms", "dataset/users", "dataset/size", path + "/reuse_users"} {
+	for _, p := range []string{"dataset/realms", "dataset/users", "dataset/size", path + "/reuse_users", path + "/sessions", path + "/load/vus", path + "/load/connections"} {
 		if d.places.Bad(p) {
 			return true
 		}
@@ -183,6 +214,15 @@ func (d *draft) checkLoad(t Test, path string, report *hclfile.Report) {
 	}
 	if d.places.Has(path+"/steps") && len(t.Load.Steps) == 0 && !d.places.Bad(path+"/steps") {
 		report.Errorf(d.places.Find(path+"/steps"), "Write "+neededExample["steps"]+".", "load %q of test %q has no step", t.Load.Kind, t.Name)
+	}
+	for _, ramp := range []struct {
+		name   string
+		length time.Duration
+	}{{"ramp_up", t.Load.RampUp}, {"ramp_down", t.Load.RampDown}} {
+		if ramp.length > t.Load.Hold && t.Load.Hold > 0 {
+			report.Errorf(d.latest(path+"/"+ramp.name, path+"/hold"), "What is measured is the hold; make it longer, or the ramp shorter.",
+				"%s %s is longer than the hold of %s in test %q", ramp.name, hclfile.Short(ramp.length), hclfile.Short(t.Load.Hold), t.Name)
+		}
 	}
 	if t.Load.Kind != LoadConnections {
 		return

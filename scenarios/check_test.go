@@ -104,6 +104,10 @@ func TestFaults(t *testing.T) {
 		"no timeout":             {test(jwks + "timeout = \"0s\"" + fine), `timeout: "0s" is not from 1ms`, ""},
 		"negative sessions":      {test("flow = \"refresh\"\nsessions = -1" + fine), `a.hcl:4:12: sessions takes a whole number from 0`, ""},
 		"more sessions than":     {test("flow = \"refresh\"\nsessions = 101" + fine), `a.hcl:4:12: test "t" opens 101 sessions for 100 users`, "reuse_users = true"},
+		"sessions for users":     {test("flow = \"refresh\"\nsessions = 2\nload \"closed\" {\nvus = 3\nhold = \"1s\"\n}"), `a.hcl:4:12: test "t" opens 2 sessions for 3 virtual users`, "sessions = 3"},
+		"sessions for a rate":    {test("flow = \"refresh\"\nsessions = 2\nload \"rate\" {\nrate = 3\nduration = \"1s\"\nconnections = 5\n}"), `a.hcl:4:12: test "t" opens 2 sessions for 5 virtual users`, ""},
+		"more virtual users":     {test("flow = \"refresh\"\nload \"closed\" {\nvus = 101\nhold = \"1s\"\n}"), `a.hcl:5:7: test "t" has 101 virtual users for 100 users`, "reuse_users = true"},
+		"ramp over the hold":     {load("closed", "vus = 1\nramp_up = \"2m\"\nhold = \"1m\""), `a.hcl:6:11: ramp_up 2m is longer than the hold of 1m in test "t"`, ""},
 		"fewer users than":       {in("extends = \"baseline\"\nremove_tests = [\"refresh\", \"introspect\"]\ndataset {\nsize = \"S\"\n}"), `a.hcl:5:8: test "userinfo" opens 1000 sessions for 100 users`, `sessions = 100 in test "userinfo"`},
 		"threshold syntax":       {test(jwks + "thresholds = [\"p95 < 1s\", \"p95 1s\"]" + fine), `a.hcl:4:27: thresholds: "p95 1s": there is no <`, "Write [operation:] metric op value"},
 		"threshold metric":       {test(jwks + "thresholds = \"p97 < 1s\"" + fine), `a.hcl:4:14: thresholds: "p97 < 1s": unknown metric "p97"`, "p50, p90"},
@@ -216,7 +220,7 @@ func TestAllFlows(t *testing.T) {
 	s := scenario(t, in(text.String()), "x")
 	for _, test := range s.Tests {
 		f, ok := scenarios.FlowByName(test.Name)
-		if !ok || test.Flow != f.Name || f.About == "" || test.NeedsSessions() != f.Sessions || (test.Sessions > 0) != f.Sessions {
+		if !ok || test.Flow != f.Name || f.About == "" || test.NeedsSessions() != f.Sessions {
 			t.Errorf("%s: %+v", test.Name, test)
 		}
 	}

@@ -24,10 +24,11 @@ const (
 	gib = int64(1) << 30
 	mib = int64(1) << 20
 
-	defaultWarmUp   = 20 * time.Second
-	defaultTimeout  = 30 * time.Second
-	defaultSessions = 1000
-	defaultStart    = 5 * time.Minute
+	defaultWarmUp  = 20 * time.Second
+	defaultTimeout = 30 * time.Second
+	defaultStart   = 5 * time.Minute
+	// defaultConnections is how far an open load grows unless it is told.
+	defaultConnections = 100
 	// defaultPort can be published without being root.
 	defaultPort = 8080
 )

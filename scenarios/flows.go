@@ -27,7 +27,7 @@ var flows = []Flow{
 	{Name: "discovery", Operations: []string{"discovery"}, About: "the realm's OpenID configuration"},
 	{Name: "entitlement", Operations: []string{"entitlement"}, Sessions: true, About: "a requesting party token (UMA)"},
 	{Name: "broker-token", Operations: []string{"broker-token"}, Sessions: true, About: "the stored token of an identity provider"},
-	{Name: "logout", Operations: []string{"logout"}, About: "the end of a session"},
+	{Name: "logout", Operations: []string{"password", "logout"}, About: "the end of a session"},
 }
 
 // Flows gives all flows, in the order of the manual.

@@ -166,26 +166,31 @@ func TestChildLeavesTheParentAlone(t *testing.T) {
 	}
 }
 
-func TestDefaultsOfSessions(t *testing.T) {
+func TestSessionsBoundVirtualUsers(t *testing.T) {
 	s := scenario(t, `scenario "x" {
   dataset { users = 7 }
   test "mixed" {
-    mix = { login = 1, refresh = 8 }
+    mix      = { login = 1, refresh = 8 }
+    sessions = 5
     load "rate" {
       rate     = 1
       duration = "1s"
     }
   }
   test "login" {
-    flow = "login"
+    flow     = "login"
+    sessions = 5
     load "capacity" {
       rate     = 100
       duration = "1s"
     }
   }
 }`, "x")
-	if s.Tests[0].Sessions != 7 || s.Tests[1].Sessions != 0 {
-		t.Errorf("got %d and %d sessions", s.Tests[0].Sessions, s.Tests[1].Sessions)
+	if mixed := s.Tests[0]; mixed.Sessions != 5 || mixed.Load.Connections != 5 {
+		t.Errorf("got %+v", mixed)
+	}
+	if login := s.Tests[1]; login.Sessions != 5 || login.Load.Connections != 0 {
+		t.Errorf("got %+v", login)
 	}
 }
 
@@ -242,7 +247,7 @@ func TestDesignExample(t *testing.T) {
 	if s.Database.Kind != "mariadb" || s.Keycloak.CPUs != "2-5" || s.Keycloak.NodeCPUs != nil || len(s.Tests) != 5 || len(s.Warnings) != 0 {
 		t.Errorf("got %+v", s)
 	}
-	if mixed := s.Tests[4]; mixed.Sessions != 1000 || mixed.WarmUp != 20*time.Second || mixed.Reset != "restart" || mixed.Mix["refresh"] != 8 {
+	if mixed := s.Tests[4]; mixed.Sessions != 0 || mixed.WarmUp != 20*time.Second || mixed.Reset != "restart" || mixed.Mix["refresh"] != 8 {
 		t.Errorf("got %+v", mixed)
 	}
 	if login := s.Tests[0]; login.WarmUp != 30*time.Second || login.Load.RampDown != 30*time.Second || len(login.Thresholds) != 3 {

@@ -173,7 +173,8 @@ type Test struct {
 	Reset      string
 	Thresholds []string
 	Load       LoadModel
-	// Sessions opened before the test by flows that need them.
+	// Sessions opened before the test by flows that need them; 0 for one
+	// for each virtual user.
 	Sessions   int
 	ReuseUsers bool
 	// Offline asks for offline tokens (scope offline_access).
