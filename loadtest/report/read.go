@@ -19,8 +19,9 @@ import (
 
 // Run is one run that was read back.
 type Run struct {
-	// Path of its JSON file; Number and Name from it ("02-userinfo" is 2).
-	Path   string
+	// Path of its JSON file; empty for one that was merged from several.
+	Path string
+	// Number of the test, from the file's name ("02-userinfo" is 2).
 	Number int
 	Result *loadtest.Result
 }
@@ -31,6 +32,9 @@ func (r Run) base() string { return strings.TrimSuffix(r.Path, resultSuffix) }
 // Samples reads the container readings that were kept beside the run; none is
 // no error.
 func (r Run) Samples() (sut.Series, error) {
+	if r.Path == "" {
+		return nil, nil
+	}
 	path := r.base() + samplesSuffix
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -50,6 +54,9 @@ func (r Run) Samples() (sut.Series, error) {
 // Histograms reads the mergeable histograms that were kept beside the run;
 // none is no error.
 func (r Run) Histograms() (map[string][]byte, error) {
+	if r.Path == "" {
+		return r.Result.Histograms, nil
+	}
 	path := r.base() + histSuffix
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

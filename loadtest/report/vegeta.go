@@ -45,6 +45,8 @@ func Vegeta(w io.Writer, r *loadtest.Result, _ Options) error {
 	line := func(name, keys, values string) {
 		fmt.Fprintf(&b, "%-13s %-33s %s\n", name, "["+keys+"]", values)
 	}
+	// vegeta knows but one attack; here a line says which run it is.
+	line("Test", "name", runName(r.Test.Name, r.Repeat))
 	line("Requests", "total, rate, throughput", fmt.Sprintf("%d, %.2f, %.2f", http.Requests, perSecond(http.Requests), perSecond(succeeded)))
 	line("Duration", "measured", seconds(r.MeasuredS).String())
 	line("Latencies", "min, mean, 50, 90, 95, 99, max",
