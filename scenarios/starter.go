@@ -3,7 +3,7 @@ package scenarios
 import _ "embed" // for the files to start from
 
 // StarterFile is the name under which a scenario to start from is written.
-const StarterFile = "mine.hcl"
+const StarterFile = "scenario.hcl"
 
 var (
 	//go:embed starter/inventory.hcl

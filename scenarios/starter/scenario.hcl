@@ -1,5 +1,5 @@
 # What to build and measure. benchctl reads every *.hcl file of the folder;
-# others are given with -f FILE. Check it with: benchctl validate mine.hcl
+# others are given with -f FILE. Check it with: benchctl validate scenario.hcl
 #
 # The built-in scenarios are listed by: benchctl scenarios
 # and shown with their comments by:     benchctl scenarios -show baseline
