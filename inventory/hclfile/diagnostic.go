@@ -1,7 +1,6 @@
 package hclfile
 
 import (
-	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -170,9 +169,6 @@ func (r *Report) addOne(d Diagnostic) {
 	r.list = append(r.list, d)
 }
 
-// HasErrors tells whether an error was added.
-func (r *Report) HasErrors() bool { return r.errors > 0 }
-
 // Result gives the warnings, and the errors (with nothing else among them) as
 // one *Error, or nil when there are none.
 func (r *Report) Result() (warnings []Diagnostic, err error) {
@@ -203,33 +199,6 @@ func (r *Report) rank(filename string) int {
 		return n
 	}
 	return len(r.order)
-}
-
-// Join merges the errors of several reports, and passes on what is no
-// *Error; nil when there is none.
-func Join(errs ...error) error {
-	var all Error
-	var others []error
-	for _, err := range errs {
-		var e *Error
-		switch {
-		case err == nil:
-		case errors.As(err, &e):
-			all.Diagnostics = append(all.Diagnostics, e.Diagnostics...)
-		default:
-			others = append(others, err)
-		}
-	}
-	if len(all.Diagnostics) > 0 {
-		others = append([]error{&all}, others...)
-	}
-	switch len(others) {
-	case 0:
-		return nil
-	case 1:
-		return others[0]
-	}
-	return errors.Join(others...)
 }
 
 // maxProblem bounds a message that quotes a value, in characters.

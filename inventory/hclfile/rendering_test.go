@@ -112,12 +112,6 @@ func TestReportOrder(t *testing.T) {
 	if place := e.Diagnostics[3].Place(); place != "" {
 		t.Errorf("place is %q", place)
 	}
-	if joined := hclfile.Join(nil, err, errors.New("other"), e); !strings.Contains(joined.Error(), "other") || !errors.As(joined, &e) || len(e.Diagnostics) != 8 {
-		t.Errorf("joined: %v", joined)
-	}
-	if hclfile.Join(nil, nil) != nil {
-		t.Error("nothing joined is an error")
-	}
 }
 
 func TestReadMany(t *testing.T) {
