@@ -334,7 +334,7 @@ func bands(seconds []loadtest.Second) []band {
 			end = seconds[i+1].T
 		}
 		if s.Phase != "steady" && end > begin {
-			out = append(out, band{Left: round2(100 * (begin - from) / (to - from)), Width: round2(100 * (end - begin) / (to - from)), Name: s.Phase})
+			out = append(out, band{Left: round2(100 * (begin - from) / (to - from)), Width: round2(100 * (end - begin) / (to - from)), Name: oneLine(s.Phase)})
 		}
 		begin = end
 	}

@@ -295,6 +295,8 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 		{"a campaign as a run", write("g/01-login.json", `{"schema": "benchctl.campaign/1"}`), `schema is "benchctl.campaign/1", want "benchctl.run/1"`},
 		{"verdict", write("h/01-login.json", edit(`"verdict": "passed"`, `"verdict": "great"`)), `the verdict is "great"`},
 		{"no iterations", write("i/01-login.json", `{"schema": "benchctl.run/1", "verdict": "passed"}`), "no figures for iterations"},
+		{"a figure beyond reason", write("l/01-login.json", edit(`"measured_s": 600`, `"measured_s": 6e300`)), "measured_s is 6e+300, which no run can have"},
+		{"a nested figure beyond reason", write("m/01-login.json", edit(`"cpu_s": 9.87`, `"cpu_s": -1e300`)), "engine.cpu_s is -1e+300"},
 		{"null operation", write("j/01-login.json", edit(`"operations": {`, `"operations": {"x": null,`)), `operation "x" has no figures`},
 		{"campaign", write("k/campaign.json", "{\n  \"schema\": 7\n}"), "campaign.json:2:"},
 	} {
@@ -347,18 +349,23 @@ func FuzzDecodeRun(f *testing.F) {
 		f.Add(text[:len(text)/2])
 	}
 	f.Add([]byte(`{"schema":"benchctl.run/1","verdict":"failed","iterations":{},"steps":[{"iterations":{}}],"test":{"warm_up_s":1e300}}`))
+	f.Add([]byte(`{"schema":"benchctl.run/1","verdict":"failed","iterations":{},"series":[{"t":-1e308,"phase":"x"},{"t":1e308},{"t":1}]}`))
+	f.Add([]byte(`{"schema":"benchctl.run/1","verdict":"failed","iterations":{},"operations":{"\u001b[2J":{"phases_ms":{"waiting":{"mean":1e308},"sending":{"mean":1e308}}}}}`))
 	f.Add([]byte(`{"schema":"benchctl.run/1","verdict":"failed","iterations":{"response_ms":{"p50":1e308}},"measured_s":-1}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := decodeRun(text)
 		if err != nil {
 			return
 		}
-		var out strings.Builder
-		if err := K6(&out, r, Options{Width: 80}); err != nil {
-			t.Fatal(err)
-		}
-		if strings.ContainsRune(out.String(), 0x1b) {
-			t.Errorf("an escape sequence got through: %q", out.String())
+		results := []Results{{Dir: "d", Runs: []Run{{Result: r}}}}
+		for _, format := range Formats() {
+			var out strings.Builder
+			if err := format.Write(&out, results, Options{Width: 80}); err != nil {
+				t.Fatalf("%s: %v", format.Name, err)
+			}
+			if format.Name != "csv" && strings.ContainsRune(out.String(), 0x1b) {
+				t.Errorf("%s: an escape sequence got through: %q", format.Name, out.String())
+			}
 		}
 		again, err := encodeJSON(r)
 		if err != nil {

@@ -159,9 +159,9 @@ func runPageOf(id string, run Run) (runPage, error) {
 		},
 		Statement: sentence(ModelStatement(r.Test.Load)), Window: sentence(windowText(r)), StandIn: r.StandIn,
 		Charts: runCharts(r, samples), StepCharts: stepCharts(r.Steps),
-		Notes: append(slices.Clone(r.Reasons), r.Warnings...), Settings: string(settings),
+		Settings: string(settings),
 	}
-	for _, l := range engineLines(r, false, 0) {
+	for _, l := range slices.Concat(r.Reasons, r.Warnings, engineLines(r, false, 0)) {
 		p.Notes = append(p.Notes, oneLine(l))
 	}
 	operation := func(name string, op *loadtest.Operation) {
@@ -172,7 +172,7 @@ func runPageOf(id string, run Run) (runPage, error) {
 		})
 	}
 	for _, name := range operationNames(r.Operations) {
-		operation(name, r.Operations[name])
+		operation(oneLine(name), r.Operations[name])
 	}
 	operation("iteration", it)
 	p.Phases = phaseBars(r.Operations)
@@ -184,11 +184,11 @@ func runPageOf(id string, run Run) (runPage, error) {
 		})
 	}
 	for _, t := range r.Thresholds {
-		p.Thresholds = append(p.Thresholds, thresholdRow{t.OK, t.Expression, ThresholdValue(t)})
+		p.Thresholds = append(p.Thresholds, thresholdRow{t.OK, oneLine(t.Expression), ThresholdValue(t)})
 	}
 	failures, _ := errorCounts(r)
 	for _, class := range byFrequency(failures) {
-		row := []string{class, count(failures[class]), ""}
+		row := []string{oneLine(class), count(failures[class]), ""}
 		if sample, ok := r.Samples[class]; ok {
 			row[2] = sampleText(sample)
 		}
@@ -196,7 +196,7 @@ func runPageOf(id string, run Run) (runPage, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.SUT)) {
 		u := r.SUT[name]
-		p.Containers = append(p.Containers, []string{name, cores(u.CPUCores.Mean), cores(u.CPUCores.Max), bytesText(u.MemoryBytes.Mean), bytesText(u.MemoryBytes.Max)})
+		p.Containers = append(p.Containers, []string{oneLine(name), cores(u.CPUCores.Mean), cores(u.CPUCores.Max), bytesText(u.MemoryBytes.Mean), bytesText(u.MemoryBytes.Max)})
 	}
 	return p, nil
 }
@@ -222,7 +222,7 @@ func phaseBars(operations map[string]*loadtest.Operation) []phaseBar {
 		}
 		longest = max(longest, total)
 		means = append(means, m)
-		bars = append(bars, phaseBar{Name: name, Total: shortDuration(total)})
+		bars = append(bars, phaseBar{Name: oneLine(name), Total: shortDuration(total)})
 	}
 	if longest <= 0 {
 		return nil

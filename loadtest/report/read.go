@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -314,6 +315,9 @@ func decodeRun(text []byte) (*loadtest.Result, error) {
 		if step.Iterations == nil {
 			return nil, fmt.Errorf(" step %d has no figures for iterations", i+1)
 		}
+	}
+	if err := plausible("", reflect.ValueOf(r)); err != nil {
+		return nil, err
 	}
 	return &r, nil
 }
