@@ -127,8 +127,8 @@ func start(ctx context.Context, launch launcher, sudo sudoer, cmd Command) (*pro
 	p.wait = func() (int, error) {
 		code, err := wait()
 		gate.open(errors.New("the command has ended"))
-		if err == nil && gate.refused() {
-			return code, fmt.Errorf("%w: the password (become_password) is wrong for this user", ErrSudo)
+		if gate.refused() {
+			return -1, fmt.Errorf("%w: the password (become_password) is wrong for this user", ErrSudo)
 		}
 		return code, err
 	}

@@ -37,10 +37,12 @@ func (f *commandFiles) run(ctx context.Context, what string, stdin []byte, scrip
 	return "", fmt.Errorf("%s on %s: %w", what, f.m.name, commandError(out))
 }
 
-// coreutils' words for the errors that callers ask for.
+// commandError knows the words of coreutils, and of the shell where it opens
+// the file, for the errors that callers ask for.
 func commandError(out Output) error {
 	for text, kind := range map[string]error{
-		"No such file or directory": fs.ErrNotExist, "Permission denied": fs.ErrPermission, "File exists": fs.ErrExist,
+		"No such file or directory": fs.ErrNotExist, "Directory nonexistent": fs.ErrNotExist,
+		"Permission denied": fs.ErrPermission, "File exists": fs.ErrExist,
 	} {
 		if strings.Contains(out.Stderr, text) {
 			return fmt.Errorf("%w (%s)", kind, firstLine(out.Stderr))

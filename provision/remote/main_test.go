@@ -169,7 +169,10 @@ func podmanAPI() http.Handler {
 		w.Header().Set("Libpod-Api-Version", "5.4.2")
 		_, _ = io.WriteString(w, "OK")
 	})
-	mux.HandleFunc("POST /echo", func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
+	mux.HandleFunc("POST /echo", func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		_, _ = w.Write(text)
+	})
 	// As an attached exec: the connection is taken over, and the end of what
 	// is sent is a half-closed connection.
 	mux.HandleFunc("POST /attach", func(w http.ResponseWriter, _ *http.Request) {

@@ -38,6 +38,8 @@ type standInServer struct {
 	// noForwarding refuses stream-local and TCP forwarding.
 	noForwarding atomic.Bool
 	noSFTP       atomic.Bool
+	// refuse makes commands that hold this text end with 127.
+	refuse string
 
 	mu       sync.Mutex
 	open     int // sessions now
@@ -244,6 +246,9 @@ func (x *standInServer) session(channel ssh.Channel, requests <-chan *ssh.Reques
 			x.mu.Lock()
 			x.commands = append(x.commands, line.Text)
 			x.mu.Unlock()
+			if x.refuse != "" && strings.Contains(line.Text, x.refuse) {
+				line.Text = "echo not here >&2; exit 127"
+			}
 			cmd = exec.Command("sh", "-c", line.Text)
 			cmd.Env = append(os.Environ(), x.env...)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
