@@ -121,7 +121,20 @@ func (e *effects) label(ctx context.Context, on bool, folder string) error {
 	return nil
 }
 
-func (e *effects) files(ctx context.Context, s reconcile.Step, _ func(string)) error {
+// wholeTimeout bounds the writing of small files, which is not cut short.
+const wholeTimeout = 3 * time.Second
+
+// files writes small files. It is over in a moment and so is not cut short:
+// what says whose a folder is has to come with the folder.
+func (e *effects) files(ctx context.Context, s reconcile.Step, say func(string)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wholeTimeout)
+	defer cancel()
+	if err := e.dirs(ctx, s, say); err != nil {
+		return err
+	}
 	files := e.machine.Files()
 	for _, f := range s.Files {
 		folder := path.Dir(f.Path)
@@ -198,6 +211,10 @@ func (e *effects) backup(ctx context.Context, s reconcile.Step, _ func(string)) 
 
 func (e *effects) create(ctx context.Context, s reconcile.Step, _ func(string)) error {
 	_, err := e.engine.CreateContainer(ctx, *s.Spec)
+	if errors.Is(err, engine.ErrNameInUse) {
+		// The plan saw no container of that name.
+		return &explained{err: err, hint: fmt.Sprintf("the name was taken since the plan was made, or a broken container holds it in the storage: podman rm -f %s on the target frees it", s.Subject)}
+	}
 	return err
 }
 
@@ -212,11 +229,15 @@ func (e *effects) start(ctx context.Context, s reconcile.Step, _ func(string)) e
 // portHint names who holds a port, when that is why a container did not
 // start: the port may have been taken since the plan was made.
 func (e *effects) portHint(ctx context.Context, s reconcile.Step, cause error) string {
-	if s.Spec == nil || !strings.Contains(cause.Error(), "in use") && !strings.Contains(cause.Error(), "already allocated") {
+	if !errors.Is(cause, engine.ErrPortInUse) {
+		return ""
+	}
+	c, err := e.engine.Container(ctx, s.Subject)
+	if err != nil {
 		return ""
 	}
 	var ports []int
-	for _, p := range s.Spec.Ports {
+	for _, p := range c.Ports {
 		ports = append(ports, p.HostPort)
 	}
 	holders, err := observeListeners(ctx, e.machine, ports)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ const (
 	probeTimeout = 5 * time.Second
 	// clusterTimeout bounds the wait for nodes that are ready to find each
 	// other.
-	clusterTimeout = time.Minute
+	clusterTimeout = 2 * time.Minute
 	// endpointTimeout bounds the wait for answers through the proxy.
 	endpointTimeout = time.Minute
 	// sayEvery is how often a long wait says what it is waiting for.
@@ -104,7 +105,7 @@ func await(ctx context.Context, timeout time.Duration, alive, probe func(context
 			return &timeoutError{after: timeout, last: err}
 		}
 		if !now.Before(nextSay) {
-			say(fmt.Sprintf("not yet after %s of at most %s: %v", now.Sub(began).Round(time.Second), timeout, err))
+			say(fmt.Sprintf("%s of at most %s: %s", now.Sub(began).Round(time.Second), timeout, brief(err)))
 			nextSay = now.Add(sayEvery)
 		}
 		select {
@@ -113,6 +114,16 @@ func await(ctx context.Context, timeout time.Duration, alive, probe func(context
 		case <-time.After(min(pollEvery, max(deadline.Sub(now), time.Millisecond))):
 		}
 	}
+}
+
+// brief is why a probe failed, in a few words.
+func brief(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return "no answer yet"
+	}
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return text
 }
 
 // timeoutError is a wait that came to its limit.

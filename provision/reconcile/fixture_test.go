@@ -212,6 +212,9 @@ func (w *world) dirs(s Step) error {
 }
 
 func (w *world) files(s Step) error {
+	if err := w.dirs(s); err != nil {
+		return err
+	}
 	for _, f := range s.Files {
 		name, rest := below(f.Path)
 		switch {

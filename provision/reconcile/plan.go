@@ -61,7 +61,7 @@ type StepKind string
 // Kinds of steps.
 const (
 	StepDirs          StepKind = "dirs"           // make folders with owner and mode
-	StepFiles         StepKind = "files"          // write small files
+	StepFiles         StepKind = "files"          // write small files, making folders for them first
 	StepPull          StepKind = "pull"           // bring an image
 	StepNetwork       StepKind = "network"        // make a network
 	StepStop          StepKind = "stop"           // stop a container, gracefully
@@ -93,7 +93,7 @@ type Step struct {
 
 	// What the effect needs; which fields are set depends on the kind.
 	Spec    *engine.ContainerSpec `json:"-"` // create, ready
-	Dirs    []DataDir             `json:"-"` // dirs
+	Dirs    []DataDir             `json:"-"` // dirs, files
 	Files   []File                `json:"-"` // files
 	To      string                `json:"to,omitempty"`
 	Grace   time.Duration         `json:"-"` // stop

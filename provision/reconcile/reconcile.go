@@ -70,27 +70,23 @@ func (b *builder) root() {
 		}
 	}
 	slices.Sort(want.Pulled)
-	var after []string
-	if !b.o.DataDirExists {
-		b.plan.change(SignAdd, "make folder", b.d.Layout.DataDir, "not there")
-		id := b.plan.add(Step{Kind: StepDirs, Subject: b.d.Layout.DataDir, SELinux: b.d.Layout.SELinux,
-			Dirs: []DataDir{{Path: b.d.Layout.DataDir, Mode: 0o755}}})
-		after = append(after, id)
-	}
+	step := Step{Kind: StepFiles, Subject: b.d.Layout.StatePath(), SELinux: b.d.Layout.SELinux, Files: []File{want.file(b.d.Layout)}}
 	switch {
-	case b.o.State != nil && b.o.State.equal(want):
-		return
-	case b.o.State == nil && b.o.DataDirExists:
+	case !b.o.DataDirExists:
+		// One step with the record in it, so that the folder is known to be
+		// ours from the beginning.
+		b.plan.change(SignAdd, "make folder", b.d.Layout.DataDir, "not there")
+		step.Dirs = []DataDir{{Path: b.d.Layout.DataDir, Mode: 0o755}}
+	case b.o.State == nil:
 		b.plan.change(SignAdd, "write", b.d.Layout.StatePath(), "not there")
-	case b.o.State != nil && b.o.State.Lab != want.Lab:
-		cause := "the target had scenario " + b.o.State.Lab
-		if b.o.State.Lab == "" {
-			cause = "the target had no lab"
-		}
-		b.plan.change(SignReplace, "write", b.d.Layout.StatePath(), cause)
+	case b.o.State.equal(want):
+		return
+	case b.o.State.Lab == "":
+		b.plan.change(SignReplace, "write", b.d.Layout.StatePath(), "the target had no lab")
+	case b.o.State.Lab != want.Lab:
+		b.plan.change(SignReplace, "write", b.d.Layout.StatePath(), "the target had scenario "+b.o.State.Lab)
 	}
-	b.ids["state"] = b.plan.add(Step{Kind: StepFiles, Subject: b.d.Layout.StatePath(), After: after,
-		Files: []File{want.file(b.d.Layout)}})
+	b.ids["state"] = b.plan.add(step)
 }
 
 func (b *builder) missingImages() []string {
@@ -334,7 +330,7 @@ func (b *builder) starts() {
 		waits := slices.Concat(b.made[c.Name], deps)
 		if dec.action != keep {
 			waits = []string{b.plan.add(Step{Kind: StepStart, Subject: c.Name, Component: c.Name,
-				After: append(waits, b.after("stopped "+c.Name)...)})}
+				After: slices.Concat(waits, b.stoppedFor(c.Name))})}
 		}
 		spec := c.Spec
 		ready := b.plan.add(Step{Kind: StepReady, Subject: c.Name, Component: c.Name, After: waits, Probe: c.Ready, Spec: &spec})
@@ -358,6 +354,20 @@ func (b *builder) starts() {
 	if b.d.Endpoint != "" {
 		b.plan.add(Step{Kind: StepEndpoint, Subject: b.d.Endpoint, Nodes: b.d.nodes(), After: append(readyIDs, b.after("cluster")...)})
 	}
+}
+
+// stoppedFor are the stops that a start waits for: its own, and when a
+// restart was asked for those of all, so that none of them sees another's old
+// state.
+func (b *builder) stoppedFor(name string) []string {
+	if b.plan.Purpose != ForRestart {
+		return b.after("stopped " + name)
+	}
+	var all []string
+	for r := 0; r <= lastRank; r++ {
+		all = append(all, b.stopIDs[r]...)
+	}
+	return all
 }
 
 // nodes are the names of the Keycloak nodes.
