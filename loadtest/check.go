@@ -21,6 +21,9 @@ const (
 	// DefaultConnections is how many connections an open model grows to at
 	// most when none are given.
 	DefaultConnections = 100
+	// DefaultAbortAfter is how much of a window is measured before a threshold
+	// may end the run.
+	DefaultAbortAfter = 10 * time.Second
 )
 
 // WithDefaults fills what s leaves out. Run does the same.
@@ -47,8 +50,11 @@ func (s Settings) WithDefaults() Settings {
 	if l.Kind == Closed && l.Hold == 0 {
 		l.Hold, l.Duration = l.Duration, 0
 	}
-	if l.Kind == ConstRate && l.Duration == 0 {
+	if l.Kind != Closed && l.Duration == 0 {
 		l.Duration, l.Hold = l.Hold, 0
+	}
+	if len(s.AbortOn) > 0 && s.AbortAfter == 0 {
+		s.AbortAfter = Seconds(DefaultAbortAfter)
 	}
 	if s.needsSessions() && s.Sessions == 0 {
 		s.Sessions = s.owners()
@@ -76,6 +82,8 @@ func (s Settings) owners() int {
 	switch {
 	case s.Load.Kind == Closed:
 		return s.Load.VUs
+	case s.Load.Kind == Connections && len(s.Load.Steps) > 0:
+		return int(slices.Max(s.Load.Steps))
 	case s.Load.Connections > 0:
 		return s.Load.Connections
 	case s.needsSessions() && !s.ReuseUsers:
@@ -105,9 +113,6 @@ func (s Settings) Check() error {
 	}
 	if s.Timeout <= 0 {
 		wrong("timeout %s: it must be more than 0", s.Timeout.Duration())
-	}
-	if s.WarmUp < 0 {
-		wrong("warm-up %s: it can't be negative", s.WarmUp.Duration())
 	}
 	if s.ClientAuth != oidc.AuthPost && s.ClientAuth != oidc.AuthBasic {
 		wrong("client authentication %q: it is post or basic", s.ClientAuth)
@@ -140,35 +145,98 @@ func (s Settings) flowOptions() oidc.Options {
 	}
 }
 
+// loadChecks are what each load model needs.
+var loadChecks = map[string]func(l Load, wrong func(string, ...any)){
+	Closed: func(l Load, wrong func(string, ...any)) {
+		if l.VUs < 1 || l.VUs >= maxVUs {
+			wrong("vus %d: at least 1 virtual user is needed, and %d are the most", l.VUs, maxVUs-1)
+		}
+	},
+	ConstRate: checkRate,
+	Capacity: func(l Load, wrong func(string, ...any)) {
+		checkRate(l, wrong)
+		if l.MaxRate != 0 && !(l.MaxRate >= l.Rate) {
+			wrong("max_rate %g: it can't be below rate %g, where the search begins", l.MaxRate, l.Rate)
+		}
+		if !(l.Precision >= 0 && l.Precision < 1) {
+			wrong("precision %g: it is a share between 0 and 1", l.Precision)
+		}
+	},
+	Ladder: func(l Load, wrong func(string, ...any)) {
+		if len(l.Steps) == 0 {
+			wrong("no steps: a ladder needs the rates to climb, as in [250, 300, 350]")
+		}
+		for _, r := range l.Steps {
+			if !(r > 0) || math.IsInf(r, 0) {
+				wrong("step %g: a rate must be more than 0 per second", r)
+			}
+		}
+	},
+	Connections: func(l Load, wrong func(string, ...any)) {
+		if len(l.Steps) == 0 {
+			wrong("no steps: a connection ladder needs numbers of connections, as in [1, 10, 100]")
+		}
+		for _, n := range l.Steps {
+			if !(n >= 1 && n < maxVUs) || n != math.Trunc(n) {
+				wrong("step %g: a number of connections is whole, at least 1 and at most %d", n, maxVUs-1)
+			}
+		}
+	},
+}
+
+func checkRate(l Load, wrong func(string, ...any)) {
+	if !(l.Rate > 0) || math.IsInf(l.Rate, 0) {
+		wrong("rate %g: it must be more than 0 per second", l.Rate)
+	}
+}
+
 func (s Settings) checkLoad(wrong func(string, ...any)) {
+	l := s.Load
+	if l.Kind == "" {
+		wrong("no load model: give vus or a rate")
+		return
+	}
+	check, ok := loadChecks[l.Kind]
+	if !ok {
+		wrong("load model %q: it is %s, %s, %s, %s or %s", l.Kind, Closed, ConstRate, Ladder, Capacity, Connections)
+		return
+	}
+	check(l, wrong)
+	for _, n := range []struct {
+		name string
+		n    int
+	}{{"connections", l.Connections}, {"queue_limit", l.QueueLimit}, {"requests", l.Requests}} {
+		if n.n < 0 {
+			wrong("%s %d: it can't be negative", n.name, n.n)
+		}
+	}
+	if l.Arrivals != "" && l.Arrivals != Even && l.Arrivals != Poisson {
+		wrong("arrivals %q: they are %s or %s", l.Arrivals, Even, Poisson)
+	}
+	if l.Kind != Closed && (l.Pacing != 0 || l.ThinkTime != 0) {
+		wrong("pacing and think_time belong to a closed model: an open one says by its rate when iterations start")
+	}
+	s.checkTimes(wrong)
+}
+
+func (s Settings) checkTimes(wrong func(string, ...any)) {
 	l := s.Load
 	for _, d := range []struct {
 		name string
 		d    Seconds
-	}{{"ramp_up", l.RampUp}, {"hold", l.Hold}, {"ramp_down", l.RampDown}, {"duration", l.Duration}, {"cool_down", l.CoolDown}} {
+	}{
+		{"ramp_up", l.RampUp}, {"hold", l.Hold}, {"ramp_down", l.RampDown}, {"duration", l.Duration}, {"cool_down", l.CoolDown},
+		{"pacing", l.Pacing}, {"think_time", l.ThinkTime}, {"warm_up", s.WarmUp}, {"abort_after", s.AbortAfter},
+	} {
 		if d.d < 0 {
 			wrong("%s %s: it can't be negative", d.name, d.d.Duration())
 		}
 	}
-	measured, what := l.Hold, "hold"
-	switch l.Kind {
-	case Closed:
-		if l.VUs < 1 {
-			wrong("vus %d: at least 1 virtual user is needed", l.VUs)
-		}
-	case ConstRate:
-		measured, what = l.Duration, "duration"
-		if !(l.Rate > 0) || math.IsInf(l.Rate, 0) {
-			wrong("rate %g: it must be more than 0 per second", l.Rate)
-		}
-		if l.Connections < 0 {
-			wrong("connections %d: it can't be negative", l.Connections)
-		}
-	case "":
-		wrong("no load model: give vus or a rate")
-		return
-	default:
-		wrong("load model %q: it is %s or %s", l.Kind, Closed, ConstRate)
+	measured, what := l.Duration, "duration"
+	if l.Kind == Closed {
+		measured, what = l.Hold, "hold"
+	}
+	if l.Kind == Connections && l.Requests > 0 {
 		return
 	}
 	if measured == 0 {
@@ -209,22 +277,28 @@ func (s Settings) checkSessions(wrong func(string, ...any)) {
 	}
 }
 
-// thresholds reads the objectives; errors < 1% holds unless another is set.
+// thresholds reads the objectives; errors < 1% holds unless another is set, and
+// where a ladder or a search names none, the published rule.
 func (s Settings) thresholds() ([]threshold.Threshold, error) {
+	texts := append(slices.Clone(s.Thresholds), s.AbortOn...)
+	if len(texts) == 0 && (s.Load.Kind == Ladder || s.Load.Kind == Capacity) {
+		texts = defaultRule
+	}
+	closed := s.Load.Kind == Closed || s.Load.Kind == Connections
 	var list []threshold.Threshold
 	var errs []error
 	operations := []string{}
 	for _, f := range s.FlowNames() {
 		operations = append(operations, oidc.Operations(f)...)
 	}
-	for _, text := range s.Thresholds {
+	for _, text := range texts {
 		t, err := threshold.Parse(text)
 		switch {
 		case err != nil:
 			errs = append(errs, err)
 		case t.Operation != "" && !slices.Contains(operations, t.Operation):
 			errs = append(errs, fmt.Errorf("threshold %q: there is no operation %q here; operations are %s", text, t.Operation, strings.Join(operations, ", ")))
-		case t.Metric == threshold.Rate && t.Unit == threshold.Percent && s.Load.Kind == Closed:
+		case t.Metric == threshold.Rate && t.Unit == threshold.Percent && closed:
 			errs = append(errs, fmt.Errorf("threshold %q: a closed model has no rate that was asked for; give it per second", text))
 		default:
 			list = append(list, t)

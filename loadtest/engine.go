@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"github.com/benchctl/benchctl/loadtest/client"
 	"github.com/benchctl/benchctl/loadtest/dataset"
 	"github.com/benchctl/benchctl/loadtest/oidc"
-	"github.com/benchctl/benchctl/loadtest/pace"
 	"github.com/benchctl/benchctl/loadtest/stats"
 )
 
@@ -43,9 +41,11 @@ type engine struct {
 	rec        *recorder
 	watch      *watcher
 	flows      []string
-	weights    []float64 // cumulative
+	weights    []float64     // cumulative
+	origin     time.Duration // of the clock, when the load began
 	newClient  func() client.Client
 	ownersN    int
+	steps      int // begun so far
 	sessionsIn time.Duration
 }
 
@@ -116,9 +116,6 @@ func trustOf(s Settings) (*tls.Config, error) {
 	return c, nil
 }
 
-// errTargetGone ends a run early.
-var errTargetGone = errors.New("the target is gone")
-
 func (e *engine) run(ctx context.Context) (*Result, error) {
 	started := e.WallClock()
 	runCtx, stop := context.WithCancelCause(ctx)
@@ -134,34 +131,16 @@ func (e *engine) run(ctx context.Context) (*Result, error) {
 			e.pool.Keep(keepCtx)
 		}
 	}()
+	e.origin = e.Clock.Now()
 	e.watch = newWatcher(e, stop)
-	st := e.newStage(e.Clock.Now())
-	e.watch.begin(st)
-	var err error
-	if e.Load.Kind == Closed {
-		e.runClosed(runCtx, st)
-	} else {
-		err = e.runRate(runCtx, st)
-	}
-	end := e.watch.end(ctx)
+	segments, err := e.runCourse(runCtx)
+	cause := context.Cause(runCtx)
 	endKeeping()
 	<-kept
-	if err != nil && runCtx.Err() == nil {
+	if err != nil && cause == nil {
 		return nil, err // the pacer itself failed
 	}
-	return e.result(started, st, end, context.Cause(runCtx)), nil
-}
-
-func (e *engine) newStage(origin time.Duration) *stage {
-	l := e.Load
-	st := &stage{origin: origin, outside: e.rec.outside, measured: e.rec.open()}
-	st.shape = pace.Shape{RampUp: l.RampUp.Duration(), WarmUp: e.WarmUp.Duration(), RampDown: l.RampDown.Duration()}
-	if l.Kind == Closed {
-		st.shape.Steady, st.vus = l.Hold.Duration(), l.VUs
-	} else {
-		st.shape.Steady, st.rate = l.Duration.Duration(), l.Rate
-	}
-	return st
+	return e.result(started, segments, cause), nil
 }
 
 func (e *engine) openSessions(ctx context.Context) error {
@@ -177,6 +156,10 @@ func (e *engine) openSessions(ctx context.Context) error {
 	return err
 }
 
+// maxVUs keeps the random sources of one step's virtual users apart from those
+// of the next.
+const maxVUs = 1 << 20
+
 // vu is one virtual user, or one connection of an open model.
 type vu struct {
 	*oidc.Actor
@@ -186,7 +169,7 @@ type vu struct {
 }
 
 func (e *engine) newVU(number int) *vu {
-	v := &vu{engine: e, meter: meter{recorder: e.rec}, rnd: e.Rand(number)}
+	v := &vu{engine: e, meter: meter{recorder: e.rec}, rnd: e.Rand(number + e.steps*maxVUs)}
 	var own []*oidc.Session
 	if e.pool != nil {
 		own = e.pool.Owned(number, e.ownersN)

@@ -42,11 +42,13 @@ type figuresOf struct {
 	operations map[string]*stats.Figures
 	all        *stats.Figures // all requests together
 	iterations *stats.Figures
+	lateness   *stats.Snapshot
 	started    int64
+	dropped    int64
 }
 
 func (r *recorder) figures(windows ...*window) figuresOf {
-	f := figuresOf{operations: map[string]*stats.Figures{}, all: stats.NewFigures(), iterations: stats.NewFigures()}
+	f := figuresOf{operations: map[string]*stats.Figures{}, all: stats.NewFigures(), iterations: stats.NewFigures(), lateness: &stats.Snapshot{}}
 	for i, name := range r.operations {
 		sum := stats.NewFigures()
 		for _, w := range windows {
@@ -57,7 +59,9 @@ func (r *recorder) figures(windows ...*window) figuresOf {
 	}
 	for _, w := range windows {
 		f.iterations.Add(w.Iterations.Figures())
+		f.lateness.Add(w.lateness.Snapshot())
 		f.started += w.started.Load()
+		f.dropped += w.dropped.Load()
 	}
 	f.iterations.BytesIn, f.iterations.BytesOut = f.all.BytesIn, f.all.BytesOut
 	return f

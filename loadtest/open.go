@@ -105,12 +105,15 @@ func queueLimit(rate float64) int {
 	return int(min(max(rate*60, least), most))
 }
 
-// runRate releases starts at their intended times to workers, whatever the
+// runOpen releases starts at their intended times to workers, whatever the
 // server does. It returns when the last answer is in.
-func (e *engine) runRate(ctx context.Context, st *stage) error {
-	timer := pace.NewTimer(e.Clock)
+func (e *engine) runOpen(ctx context.Context, st *stage) error {
+	timer := e.Timer(e.Clock)
 	var wg sync.WaitGroup
-	d := &desk{limit: queueLimit(st.rate), most: e.ownersN}
+	d := &desk{limit: e.Load.QueueLimit, most: e.ownersN}
+	if d.limit == 0 {
+		d.limit = queueLimit(st.rate)
+	}
 	work := func(number int, t ticket, has bool) {
 		v := e.newVU(number)
 		defer v.Renew()
@@ -139,11 +142,11 @@ func (e *engine) runRate(ctx context.Context, st *stage) error {
 		d.workers++
 		wg.Go(func() { work(number, ticket{}, false) })
 	}
-	err := pace.Release(ctx, e.Clock, timer, st.origin, pace.Constant(st.rate, st.shape), func(intended, now time.Duration) {
+	err := pace.Release(ctx, e.Clock, timer, st.origin, e.arrivals(st), func(intended, now time.Duration) {
 		w := st.windowOf(intended)
 		w.started.Add(1)
 		if !d.offer(ticket{intended: intended, released: now}) {
-			e.rec.dropped.Add(1)
+			w.dropped.Add(1)
 		}
 	})
 	d.close()
@@ -154,18 +157,24 @@ func (e *engine) runRate(ctx context.Context, st *stage) error {
 	return err
 }
 
+// arrivals are the intended starts of a stage.
+func (e *engine) arrivals(st *stage) pace.Arrivals {
+	if e.Load.Arrivals == Poisson {
+		return pace.Poisson(st.rate, st.shape, e.Rand(randArrivals-e.steps*maxVUs))
+	}
+	return pace.Constant(st.rate, st.shape)
+}
+
 // serve runs the iteration of one ticket.
 func (e *engine) serve(ctx context.Context, v *vu, w *window, t ticket) {
 	if ctx.Err() != nil { // the run was cut short while it waited
 		w.Iterations.Record(&stats.Sample{Class: stats.Cancelled})
 		return
 	}
-	if w != e.rec.outside {
-		late := t.released
-		if t.free {
-			late = e.Clock.Now()
-		}
-		e.rec.lateness.Record(late - t.intended)
+	late := t.released
+	if t.free {
+		late = e.Clock.Now()
 	}
+	w.lateness.Record(late - t.intended)
 	v.iterate(ctx, w, t.intended)
 }

@@ -4,16 +4,21 @@ import (
 	"context"
 	"math/rand/v2"
 	"net"
+	"runtime/debug"
 	"time"
 
 	"github.com/benchctl/benchctl/loadtest/oidc"
 	"github.com/benchctl/benchctl/loadtest/pace"
+	"github.com/benchctl/benchctl/loadtest/stats"
 )
 
 // Options are what a run needs beside its settings. The zero value is ready.
 type Options struct {
 	// Clock is monotonic; nil for the system's.
 	Clock pace.Clock
+	// Timer makes what waits for the intended starts of an open model; nil for
+	// the most exact one of this system.
+	Timer func(pace.Clock) pace.Timer
 	// WallClock dates the run, cookies and tokens; nil for time.Now.
 	WallClock func() time.Time
 	// Rand makes the random source of the virtual user or helper with that
@@ -46,6 +51,7 @@ type Sampler interface {
 type OwnUse struct {
 	CPU         time.Duration
 	MaxRSSBytes int64
+	GCPause     time.Duration
 }
 
 // Stage names what a run is doing.
@@ -81,11 +87,25 @@ type Progress struct {
 	Errors map[string]int64
 	// VUs are the virtual users or connections at work.
 	VUs int
+	// Operations are the requests since the load began, by operation.
+	Operations map[string]OperationProgress
+}
+
+// OperationProgress counts the requests of one operation since the load began.
+type OperationProgress struct {
+	Requests, Failures int64
+	Errors             map[string]int64
+	BytesIn, BytesOut  int64
+	// Last are the response times of the successes in the last second.
+	Last *stats.Snapshot
 }
 
 func (o Options) withDefaults(seed int64) Options {
 	if o.Clock == nil {
 		o.Clock = pace.NewClock()
+	}
+	if o.Timer == nil {
+		o.Timer = pace.NewTimer
 	}
 	if o.WallClock == nil {
 		o.WallClock = time.Now
@@ -96,7 +116,13 @@ func (o Options) withDefaults(seed int64) Options {
 		}
 	}
 	if o.OwnUse == nil {
-		o.OwnUse = ownUse
+		o.OwnUse = func() OwnUse {
+			u := ownUse()
+			var gc debug.GCStats
+			debug.ReadGCStats(&gc)
+			u.GCPause = gc.PauseTotal
+			return u
+		}
 	}
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}

@@ -4,17 +4,17 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/benchctl/benchctl/loadtest/oidc"
-	"github.com/benchctl/benchctl/loadtest/pace"
 	"github.com/benchctl/benchctl/loadtest/stats"
 )
 
 // window is a stretch of the run that is counted for itself.
 type window struct {
 	*stats.Window
-	started atomic.Int64
+	started  atomic.Int64
+	dropped  atomic.Int64
+	lateness stats.Histogram
 }
 
 // recorder counts a whole run: one window for all that is not measured (ramps,
@@ -24,8 +24,6 @@ type window struct {
 type recorder struct {
 	operations []string
 	outside    *window
-	lateness   stats.Histogram // of starts in measured windows
-	dropped    atomic.Int64
 	active     atomic.Int64 // virtual users at work
 	activeLow  atomic.Int64 // its extremes since the last reset
 	activeHigh atomic.Int64
@@ -95,21 +93,45 @@ type totals struct {
 	started, done, failed int64
 	classes               [stats.NumClasses]int64
 	response              *stats.Snapshot
+	operations            []opTotals
+}
+
+// opTotals are those of one operation.
+type opTotals struct {
+	classes           [stats.NumClasses]int64
+	bytesIn, bytesOut int64
+	response          *stats.Snapshot
 }
 
 func (r *recorder) totals() totals {
-	t := totals{response: &stats.Snapshot{}}
-	for _, w := range r.all() {
-		f := w.Iterations.Figures()
-		t.started += w.started.Load()
-		t.done += f.Done()
-		t.failed += f.Failures()
-		for c, n := range f.Classes {
-			t.classes[c] += n
-		}
-		t.response.Add(f.Response)
+	t := totals{response: &stats.Snapshot{}, operations: make([]opTotals, len(r.operations))}
+	for i := range t.operations {
+		t.operations[i].response = &stats.Snapshot{}
 	}
+	for _, w := range r.all() {
+		t.started += w.started.Load()
+		w.Iterations.AddCounts(&t.classes, nil, nil, t.response)
+		for i := range t.operations {
+			o := &t.operations[i]
+			w.Op(i).AddCounts(&o.classes, &o.bytesIn, &o.bytesOut, o.response)
+		}
+	}
+	t.done, t.failed = doneOf(t.classes)
 	return t
+}
+
+// doneOf counts what ended, and the failures among it.
+func doneOf(classes [stats.NumClasses]int64) (done, failed int64) {
+	for c, n := range classes {
+		switch {
+		case stats.Class(c) == stats.OK:
+			done += n
+		case stats.Class(c).Failure():
+			done += n
+			failed += n
+		}
+	}
+	return done, failed
 }
 
 // meter is one virtual user's way to the recorder.
@@ -126,22 +148,3 @@ func (m *meter) Wants(c stats.Class) bool { return m.wants(c) }
 
 // Failed implements oidc.Meter.
 func (m *meter) Failed(f *oidc.Failure) { m.keep(f) }
-
-// stage is one stretch of load with its own course and window.
-type stage struct {
-	origin   time.Duration // of the clock
-	shape    pace.Shape
-	measured *window
-	outside  *window
-	rate     float64 // at full height; 0 in closed models
-	vus      int
-}
-
-// windowOf is where an iteration with that intended start is counted.
-func (s *stage) windowOf(intended time.Duration) *window {
-	from, to := s.shape.Window()
-	if at := intended - s.origin; at >= from && at < to {
-		return s.measured
-	}
-	return s.outside
-}

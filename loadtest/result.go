@@ -22,7 +22,9 @@ const (
 )
 
 // Result is one run of one test as a machine reads it. Times are
-// milliseconds, sizes bytes, rates per second.
+// milliseconds, sizes bytes, rates per second. In models of several steps the
+// figures at the top are those of the highest step that was sustained, or of
+// the first one where none was.
 type Result struct {
 	Schema     string                `json:"schema"`
 	Verdict    Verdict               `json:"verdict"`
@@ -107,6 +109,8 @@ type Latency struct {
 }
 
 // Step is one step of a ladder, a capacity search or a connection ladder.
+// Sustained tells that the test's thresholds held (where it names none: errors
+// < 1 %, rate >= 95 %, p95 < 250 ms) and that the generator was not the limit.
 type Step struct {
 	TargetRate  float64               `json:"target_rate,omitempty"`
 	VUs         int                   `json:"vus,omitempty"`
@@ -117,6 +121,11 @@ type Step struct {
 	Iterations  *Operation            `json:"iterations"`
 	SUT         map[string]Usage      `json:"sut,omitempty"`
 	Sustained   bool                  `json:"sustained"`
+	// Reasons tell why it was not.
+	Reasons    []string          `json:"reasons,omitempty"`
+	Thresholds []ThresholdResult `json:"thresholds,omitempty"`
+	Engine     EngineUse         `json:"engine"`
+	HTTP       *Operation        `json:"http,omitempty"`
 }
 
 // Usage is what one container of the target took during the measured window.
@@ -138,13 +147,18 @@ type ThresholdResult struct {
 	OK         bool    `json:"ok"`
 }
 
-// EngineUse is what the generator itself took.
+// EngineUse is what the generator itself took while it measured. LatenessMS is
+// how long after their intended times starts happened, as far as that was the
+// generator's own doing; MaxRSSBytes is the process's largest size so far.
 type EngineUse struct {
 	CPUSeconds  float64 `json:"cpu_s"`
 	MaxRSSBytes int64   `json:"max_rss_bytes"`
 	LatenessMS  Latency `json:"lateness_ms"`
 	Dropped     int64   `json:"dropped"`
 	Limited     bool    `json:"limited"`
+	// GCPauseMS is how long garbage collection stopped the generator, all
+	// pauses together.
+	GCPauseMS float64 `json:"gc_pause_ms"`
 }
 
 // Checks counts semantic checks of answers.

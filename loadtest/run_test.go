@@ -253,4 +253,3 @@ func TestSessionsThatCannotBeOpened(t *testing.T) {
 		t.Fatalf("%s %v %+v", r.Verdict, r.Reasons, r.Sessions)
 	}
 }
-

@@ -29,6 +29,11 @@ type Settings struct {
 	Load       Load     `json:"load"`
 	WarmUp     Seconds  `json:"warm_up_s"`
 	Thresholds []string `json:"thresholds"`
+	// AbortOn are thresholds that end the run as soon as the measured window
+	// so far misses them, after AbortAfter of it (10 s by default). They are
+	// thresholds of the test too.
+	AbortOn    []string `json:"abort_on,omitempty"`
+	AbortAfter Seconds  `json:"abort_after_s,omitempty"`
 
 	Sessions    int     `json:"sessions,omitempty"`
 	ReuseUsers  bool    `json:"reuse_users,omitempty"`
@@ -78,20 +83,57 @@ const (
 	Connections = "connections"
 )
 
-// Load is the load model.
+// How the starts of an open model are spaced.
+const (
+	// Even: at equal distances.
+	Even = "even"
+	// Poisson: at random, as many users who know nothing of each other come.
+	Poisson = "poisson"
+)
+
+// Load is the load model. Its course is ramp-up, warm-up (Settings.WarmUp),
+// what is measured, ramp-down; in models of several steps each step has it.
 type Load struct {
-	Kind     string  `json:"kind"`
+	Kind string `json:"kind"`
+	// VUs of a closed model; Hold is what is measured.
 	VUs      int     `json:"vus,omitempty"`
 	RampUp   Seconds `json:"ramp_up_s,omitempty"`
 	Hold     Seconds `json:"hold_s,omitempty"`
 	RampDown Seconds `json:"ramp_down_s,omitempty"`
+	// Pacing is how long an iteration of a closed model takes at least, from
+	// its start to the next one's.
+	Pacing Seconds `json:"pacing_s,omitempty"`
+	// ThinkTime is how long a virtual user of a closed model rests after each
+	// iteration, on average: half of it at least, half as much again at most.
+	ThinkTime Seconds `json:"think_time_s,omitempty"`
 
-	Rate        float64   `json:"rate,omitempty"`
-	Duration    Seconds   `json:"duration_s,omitempty"`
-	Connections int       `json:"connections,omitempty"`
-	Steps       []float64 `json:"steps,omitempty"`
-	CoolDown    Seconds   `json:"cool_down_s,omitempty"`
-	Requests    int       `json:"requests,omitempty"`
+	// Rate of an open model per second; where a capacity search begins.
+	// Duration is what is measured, of each step.
+	Rate     float64 `json:"rate,omitempty"`
+	Duration Seconds `json:"duration_s,omitempty"`
+	// Connections are how many an open model uses; 0 for as many as it needs,
+	// up to DefaultConnections.
+	Connections int `json:"connections,omitempty"`
+	// Arrivals is Even (the default) or Poisson.
+	Arrivals string `json:"arrivals,omitempty"`
+	// QueueLimit is how many starts may wait for a connection before further
+	// ones are dropped; 0 for a minute's worth.
+	QueueLimit int `json:"queue_limit,omitempty"`
+
+	// Steps of a ladder: rates; of a connection ladder: numbers of
+	// connections. CoolDown is the pause between steps.
+	Steps    []float64 `json:"steps,omitempty"`
+	CoolDown Seconds   `json:"cool_down_s,omitempty"`
+	// KeepGoing runs the steps of a ladder also after one that was not
+	// sustained.
+	KeepGoing bool `json:"keep_going,omitempty"`
+	// MaxRate bounds a capacity search; 0 for no bound. Precision is how close
+	// it comes, as a share; 0 for 0.05.
+	MaxRate   float64 `json:"max_rate,omitempty"`
+	Precision float64 `json:"precision,omitempty"`
+	// Requests is how many iterations each step of a connection ladder runs;
+	// 0 where it lasts Duration instead.
+	Requests int `json:"requests,omitempty"`
 }
 
 // Seconds is a duration that JSON shows as seconds.

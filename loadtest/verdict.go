@@ -1,13 +1,8 @@
 package loadtest
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"runtime"
-	"time"
 
-	"github.com/benchctl/benchctl/loadtest/stats"
 	"github.com/benchctl/benchctl/scenarios/threshold"
 )
 
@@ -118,91 +113,4 @@ func decide(interrupted, doubts, missed []string) (Verdict, []string) {
 		return Failed, reasons
 	}
 	return Passed, reasons
-}
-
-// result puts everything together.
-func (e *engine) result(started time.Time, st *stage, m measured, cause error) *Result {
-	steady := e.rec.figures(st.measured)
-	whole := e.rec.figures(e.rec.all()...)
-	seconds := m.seconds()
-	r := e.emptyResult(started)
-	r.MeasuredS = seconds
-	r.Operations, r.Iterations, r.HTTP = steady.asOperations(), operationOf(steady.iterations, false), operationOf(steady.all, true)
-	r.Whole = &Totals{
-		Seconds: (e.Clock.Now() - st.origin).Seconds(), Operations: whole.asOperations(),
-		Iterations: operationOf(whole.iterations, false), HTTP: operationOf(whole.all, true),
-	}
-	r.Checks = Checks{Passed: steady.all.Successes(), Failed: steady.all.Failures()}
-	r.Rate.Target = st.rate
-	if seconds > 0 {
-		r.Rate.Started = float64(steady.started) / seconds
-		r.Rate.Completed = float64(m.done[1]-m.done[0]) / seconds
-	}
-	r.VUs, r.SUT, r.Series, r.Samples = m.vus, m.sut, e.watch.series, e.rec.samples
-	r.Engine = EngineUse{
-		CPUSeconds: (m.use[1].CPU - m.use[0].CPU).Seconds(), MaxRSSBytes: e.OwnUse().MaxRSSBytes,
-		LatenessMS: latencyOf(e.rec.lateness.Snapshot()), Dropped: e.rec.dropped.Load(),
-	}
-	doubts := generatorLimits(r.Engine, st.rate > 0, seconds, runtime.GOMAXPROCS(0))
-	r.Engine.Limited = len(doubts) > 0
-	if m.sutErr != nil {
-		r.Warnings = append(r.Warnings, "the target's usage could not be read: "+m.sutErr.Error())
-	}
-	var missed []string
-	list, err := e.thresholds()
-	if err == nil { // checked before the load
-		r.Thresholds, missed = judge(list, judgedOn{rate: r.Rate, iterations: r.Iterations, operations: r.Operations, seconds: seconds})
-	}
-	r.Verdict, r.Reasons = decide(interruption(cause), doubts, missed)
-	if r.Histograms, err = steady.histograms(); err != nil {
-		r.Warnings = append(r.Warnings, err.Error())
-	}
-	return r
-}
-
-func (e *engine) emptyResult(started time.Time) *Result {
-	r := &Result{
-		Schema: Schema, Test: e.Settings, Started: started.UTC(), Reasons: []string{},
-		Operations: map[string]*Operation{}, Iterations: operationOf(stats.NewFigures(), false),
-		Thresholds: []ThresholdResult{},
-	}
-	if e.pool != nil {
-		wanted, open, failures, reopened := e.pool.Counts()
-		r.Sessions = &SessionSetup{Wanted: wanted, Opened: open, Failures: failures, Reopened: reopened, Seconds: e.sessionsIn.Seconds()}
-	}
-	return r
-}
-
-// interruption tells why a run was cut short; nothing when it was not.
-func interruption(cause error) []string {
-	switch {
-	case cause == nil:
-		return nil
-	case errors.Is(cause, errTargetGone):
-		return []string{fmt.Sprintf("the target is gone: nothing but failed connections for %s", goneAfter)}
-	case errors.Is(cause, context.Canceled), errors.Is(cause, context.DeadlineExceeded):
-		return []string{"cut short before its end"}
-	}
-	return []string{"cut short: " + cause.Error()}
-}
-
-// withoutLoad is the result of a run whose sessions could not be opened.
-func (e *engine) withoutLoad(ctx context.Context, started time.Time, failure error) *Result {
-	r := e.emptyResult(started)
-	r.Samples = map[string]FailureSample{}
-	var interrupted []string
-	if ctx.Err() != nil {
-		interrupted = interruption(context.Cause(ctx))
-	}
-	wanted, open, _, _ := e.pool.Counts()
-	missed := []string{fmt.Sprintf("only %d of %d sessions could be opened, so no load was sent: %v", open, wanted, failure)}
-	if interrupted != nil {
-		missed = nil
-	}
-	list, err := e.thresholds()
-	if err == nil {
-		r.Thresholds, _ = judge(list, judgedOn{iterations: r.Iterations})
-	}
-	r.Verdict, r.Reasons = decide(interrupted, nil, missed)
-	return r
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/benchctl/benchctl/loadtest/pace"
 	"github.com/benchctl/benchctl/loadtest/stats"
+	"github.com/benchctl/benchctl/scenarios/threshold"
 )
 
 // goneAfter is how long nothing but failed connections must be seen before a
@@ -13,25 +14,27 @@ import (
 const goneAfter = 10 * time.Second
 
 // watcher reads the recorder each second and at the borders of the measured
-// window. It is the only one who reads while load is sent, so that progress,
+// windows. It is the only one who reads while load is sent, so that progress,
 // series and result agree.
 type watcher struct {
 	e      *engine
 	cancel context.CancelCauseFunc
+	total  time.Duration
+	abort  []threshold.Threshold
 	series []Second
 	last   totals
-	lastAt time.Duration // since the stage's origin
+	lastAt time.Duration // since the load began
 	gone   time.Duration // since when only connections failed
 	stop   chan struct{}
 	done   chan struct{}
-	seen   measured
+	seen   measured // of this stage
 	sample *sampling
 }
 
 // measured is what was read at the borders of a measured window.
 type measured struct {
 	began, ended bool
-	from, to     time.Duration // since the stage's origin
+	from, to     time.Duration // since the load began
 	done         [2]int64      // iterations finished until then
 	use          [2]OwnUse
 	vus          VUs
@@ -47,14 +50,24 @@ func (m *measured) seconds() float64 {
 }
 
 func newWatcher(e *engine, cancel context.CancelCauseFunc) *watcher {
-	return &watcher{e: e, cancel: cancel}
+	w := &watcher{e: e, cancel: cancel, total: e.total(), last: e.rec.totals()}
+	for _, text := range e.AbortOn {
+		if t, err := threshold.Parse(text); err == nil { // checked before
+			w.abort = append(w.abort, t)
+		}
+	}
+	return w
 }
 
 // begin starts watching a stage.
 func (w *watcher) begin(st *stage) {
 	w.stop, w.done = make(chan struct{}), make(chan struct{})
-	w.seen, w.lastAt = measured{}, 0
+	w.seen = measured{}
 	ctx, cancel := context.WithCancel(context.Background())
+	if from, to := st.shape.Window(); from == 0 && to > 0 {
+		// Before the first request, so that none is missed.
+		w.open(ctx, st.origin-w.e.origin)
+	}
 	go func() {
 		<-w.stop
 		cancel()
@@ -80,19 +93,22 @@ func (w *watcher) end(ctx context.Context) measured {
 func (w *watcher) loop(ctx context.Context, st *stage) {
 	timer := pace.SleepTimer(w.e.Clock)
 	defer func() { _ = timer.Close() }() // a sleeping timer can't fail
+	begin := st.origin - w.e.origin
 	from, to := st.shape.Window()
-	tick := time.Second
+	from, to = begin+from, begin+to
+	tick := begin + time.Second
 	for {
 		next := tick
 		switch {
+		case st.shape.Steady == 0:
 		case !w.seen.began:
 			next = min(next, from)
 		case !w.seen.ended:
 			next = min(next, to)
 		}
-		err := timer.Until(ctx, st.origin+next)
-		now := w.e.Clock.Now() - st.origin
-		if !w.seen.began && now >= from {
+		err := timer.Until(ctx, w.e.origin+next)
+		now := w.e.Clock.Now() - w.e.origin
+		if !w.seen.began && now >= from && st.shape.Steady > 0 {
 			w.open(ctx, now)
 		}
 		if w.seen.began && !w.seen.ended && (now >= to || err != nil) {
@@ -134,7 +150,8 @@ func (w *watcher) second(st *stage, now time.Duration) {
 		return
 	}
 	interval := t.response.Since(w.last.response)
-	phase := st.shape.PhaseAt(w.lastAt)
+	inStage := w.lastAt + w.e.origin - st.origin
+	phase := st.shape.PhaseAt(max(inStage, 0))
 	s := Second{
 		T: w.lastAt.Seconds(), Phase: string(phase), VUs: int(w.e.rec.active.Load()),
 		Started: t.started - w.last.started, Completed: t.done - w.last.done, Failed: t.failed - w.last.failed,
@@ -145,14 +162,56 @@ func (w *watcher) second(st *stage, now time.Duration) {
 	if length >= 0.5 || s.Started+s.Completed > 0 {
 		w.series = append(w.series, s)
 	}
-	w.e.Progress(Progress{
-		Stage: StageLoad, Phase: string(phase), Elapsed: now, Total: st.shape.Total(),
-		Rate: float64(s.Completed) / length, TargetRate: st.rate * st.shape.Height(w.lastAt),
+	p := Progress{
+		Stage: StageLoad, Phase: string(phase), Elapsed: now, Total: w.total, Step: st.step, Steps: w.e.Load.course().Steps(),
+		Rate: float64(s.Completed) / length, TargetRate: st.rate * st.shape.Height(inStage),
 		P50MS: s.P50, P95MS: s.P95, P99MS: s.P99,
-		Started: t.started, Completed: t.done, Failed: t.failed, Errors: errorsOf(t.classes), VUs: s.VUs,
-	})
+		Started: t.started, Completed: t.done, Failed: t.failed, Errors: w.errors(&t), VUs: s.VUs,
+		Operations: w.operations(&t),
+	}
+	if st.step == 0 {
+		p.Steps = 0
+	}
+	w.e.Progress(p)
 	w.checkGone(&t, now)
+	w.checkAbort(st, now)
 	w.last, w.lastAt = t, now
+}
+
+// errors counts failures by class, all operations together.
+func (w *watcher) errors(t *totals) map[string]int64 {
+	var classes [stats.NumClasses]int64
+	for _, o := range t.operations {
+		for c, n := range o.classes {
+			classes[c] += n
+		}
+	}
+	return errorsOf(classes)
+}
+
+func (w *watcher) operations(t *totals) map[string]OperationProgress {
+	m := make(map[string]OperationProgress, len(t.operations))
+	for i, o := range t.operations {
+		p := OperationProgress{Errors: errorsOf(o.classes), BytesIn: o.bytesIn, BytesOut: o.bytesOut, Last: o.response.Since(w.last.operations[i].response)}
+		p.Requests, p.Failures = doneOf(o.classes)
+		m[w.e.rec.operations[i]] = p
+	}
+	return m
+}
+
+// checkAbort ends the run when the window so far misses a threshold that the
+// settings want it to end on.
+func (w *watcher) checkAbort(st *stage, now time.Duration) {
+	if len(w.abort) == 0 || !w.seen.began || w.seen.ended || now-w.seen.from < w.e.AbortAfter.Duration() {
+		return
+	}
+	seen := w.seen
+	seen.to, seen.done[1], seen.use[1] = now, w.e.rec.totals().done, seen.use[0]
+	seg := w.e.segmentOf(st, seen)
+	_, missed := judge(w.abort, judgedOn{rate: seg.rate, iterations: seg.iterations, operations: seg.operations, seconds: seen.seconds()})
+	if len(missed) > 0 {
+		w.cancel(&aborted{reasons: missed})
+	}
 }
 
 // checkGone ends the run when for a while every iteration failed to connect.

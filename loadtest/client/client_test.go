@@ -55,7 +55,9 @@ func TestAnswersOfEveryKind(t *testing.T) {
 		w.Header().Set("X-Sum", "42")
 	})
 	mux.HandleFunc("/none", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(204) })
-	mux.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://elsewhere/?a=b", http.StatusFound) })
+	mux.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://elsewhere/?a=b", http.StatusFound)
+	})
 	mux.HandleFunc("/big", func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(bytes.Repeat([]byte("x"), 100_000)) })
 	mux.HandleFunc("/early", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Link", "</a.css>")

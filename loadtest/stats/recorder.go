@@ -141,6 +141,21 @@ func (c *Counter) Figures() *Figures {
 	return f
 }
 
+// AddCounts adds what was counted so far, without the phases: what a reading
+// each second needs. bytesIn and bytesOut may be nil.
+func (c *Counter) AddCounts(classes *[NumClasses]int64, bytesIn, bytesOut *int64, response *Snapshot) {
+	for i := range classes {
+		classes[i] += c.classes[i].Load()
+	}
+	if bytesIn != nil {
+		*bytesIn += c.bytesIn.Load()
+	}
+	if bytesOut != nil {
+		*bytesOut += c.bytesOut.Load()
+	}
+	c.response.addTo(response)
+}
+
 // Window holds the counters of one stretch of a run: an operation each, and
 // the iterations.
 type Window struct {
