@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -296,6 +298,9 @@ func stepCharts(steps []loadtest.Step) []*chart {
 	if len(steps) < 2 {
 		return nil
 	}
+	// A search goes up and down; its chart goes up.
+	steps = slices.Clone(steps)
+	slices.SortStableFunc(steps, func(a, b loadtest.Step) int { return cmp.Compare(height(a), height(b)) })
 	x := make([]float64, len(steps))
 	done, p50, p95, p99 := make([]float64, len(steps)), make([]float64, len(steps)), make([]float64, len(steps)), make([]float64, len(steps))
 	var ticks []tick

@@ -152,10 +152,10 @@ func ladderRun() *loadtest.Result {
 	r.Verdict, r.Reasons = loadtest.Invalid, []string{"generator-limited: starts were late by 12.4ms at p99"}
 	r.Test.Name = "userinfo-ladder"
 	r.Test.Load = loadtest.Load{Kind: loadtest.Ladder, Steps: []float64{200, 400}, Duration: loadtest.Seconds(time.Minute)}
-	r.Engine.Limited, r.Engine.Dropped = true, 1234
+	r.Engine.Limited, r.Engine.Dropped, r.Engine.GCPauseMS = true, 1234, 12.5
 	r.Steps = []loadtest.Step{
 		{TargetRate: 200, MeasuredS: 60, Rate: loadtest.Rate{Target: 200, Started: 200, Completed: 200}, Iterations: operation(12000, 0, 2.2), SUT: labUsage(), Sustained: true},
-		{TargetRate: 400, MeasuredS: 60, Rate: loadtest.Rate{Target: 400, Started: 398, Completed: 301.5}, Iterations: operation(18000, 2000, 480), SUT: labUsage()},
+		{TargetRate: 400, MeasuredS: 60, Rate: loadtest.Rate{Target: 400, Started: 398, Completed: 301.5}, Iterations: operation(18000, 2000, 480), SUT: labUsage(), Reasons: []string{"errors < 1%: was 11.11 %", "rate >= 95%: was 75.38 %"}},
 	}
 	return r
 }

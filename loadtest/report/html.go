@@ -161,6 +161,14 @@ func runPageOf(id string, run Run) (runPage, error) {
 		Charts: runCharts(r, samples), StepCharts: stepCharts(r.Steps),
 		Settings: string(settings),
 	}
+	for _, s := range r.Steps {
+		for _, reason := range s.Reasons {
+			p.Notes = append(p.Notes, stepName(s)+": "+oneLine(reason))
+		}
+	}
+	if len(r.Steps) > 0 {
+		p.Notes = append(p.Notes, shownStep(r.Steps))
+	}
 	for _, l := range slices.Concat(r.Reasons, r.Warnings, engineLines(r, false, 0)) {
 		p.Notes = append(p.Notes, oneLine(l))
 	}

@@ -21,7 +21,7 @@ func K6(w io.Writer, r *loadtest.Result, o Options) error {
 	out = append(out, "")
 	out = append(out, metricLines(r, s, o)...)
 	for _, section := range [][]string{
-		stepLines(r, s), errorLines(r, s, o.Width), thresholdLines(r, s), containerLines(r.SUT, s), engineLines(r, s, o.Width),
+		stepLines(r, s, o.Width), errorLines(r, s, o.Width), thresholdLines(r, s), containerLines(r.SUT, s), engineLines(r, s, o.Width),
 	} {
 		if len(section) > 0 {
 			out = append(out, "")

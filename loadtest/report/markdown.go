@@ -125,6 +125,12 @@ func markdownRun(b *strings.Builder, r *loadtest.Result) {
 				shortDuration(it.ResponseMS.P50), shortDuration(it.ResponseMS.P95), shortDuration(it.ResponseMS.P99), style(false).mark(s.Sustained))
 		}
 		b.WriteString("\n")
+		for _, s := range r.Steps {
+			for _, reason := range s.Reasons {
+				fmt.Fprintf(b, "- %s: %s\n", stepName(s), cell(reason))
+			}
+		}
+		fmt.Fprintf(b, "- %s\n", cell(shownStep(r.Steps)))
 	}
 	for _, t := range r.Thresholds {
 		fmt.Fprintf(b, "- %s %s: %s\n", style(false).mark(t.OK), cell(t.Expression), ThresholdValue(t))

@@ -10,8 +10,9 @@ import (
 	"github.com/benchctl/benchctl/scenarios/threshold"
 )
 
-// stepLines is the table of a ladder, a capacity search or a connection ladder.
-func stepLines(r *loadtest.Result, s style) []string {
+// stepLines is the table of a ladder, a capacity search or a connection
+// ladder, and why steps were not sustained.
+func stepLines(r *loadtest.Result, s style, columns int) []string {
 	if len(r.Steps) == 0 {
 		return nil
 	}
@@ -21,7 +22,47 @@ func stepLines(r *loadtest.Result, s style) []string {
 		t.add(stepName(step), shortRate(step.Rate.Started), shortRate(step.Rate.Completed), percentText(it.Failures, it.Requests),
 			shortDuration(it.ResponseMS.P50), shortDuration(it.ResponseMS.P95), shortDuration(it.ResponseMS.P99), s.mark(step.Sustained))
 	}
-	return indentAll(t.lines(s))
+	lines := indentAll(t.lines(s))
+	for _, step := range r.Steps {
+		for _, reason := range step.Reasons {
+			lines = append(lines, wrap(indent+"  "+stepName(step)+": "+oneLine(reason), columns, indent+"    "))
+		}
+	}
+	return append(lines, wrap(indent+shownStep(r.Steps), columns, indent))
+}
+
+// shownStep says whose figures stand at the top of a run of several steps.
+func shownStep(steps []loadtest.Step) string {
+	if best, ok := sustained(steps); ok {
+		return "figures are those of " + best + ", the highest step that was sustained"
+	}
+	return "figures are those of " + stepName(steps[0]) + ", the first step: none was sustained"
+}
+
+// sustained is the highest step that was sustained; the steps of a search
+// come in no order.
+func sustained(steps []loadtest.Step) (string, bool) {
+	best := -1
+	for i, step := range steps {
+		if step.Sustained && (best < 0 || height(step) > height(steps[best])) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return "", false
+	}
+	return stepName(steps[best]), true
+}
+
+// height is what a step is known by: its rate, connections or virtual users.
+func height(step loadtest.Step) float64 {
+	switch {
+	case step.TargetRate > 0:
+		return step.TargetRate
+	case step.Connections > 0:
+		return float64(step.Connections)
+	}
+	return float64(step.VUs)
 }
 
 func stepName(step loadtest.Step) string {
@@ -156,6 +197,9 @@ func engineLines(r *loadtest.Result, s style, columns int) []string {
 	if Open(r.Test.Load) {
 		text += fmt.Sprintf(", starts late by p50 %s, p99 %s, max %s, %s dropped",
 			durationText(e.LatenessMS.P50), durationText(e.LatenessMS.P99), durationText(e.LatenessMS.Max), count(e.Dropped))
+	}
+	if e.GCPauseMS > 0 {
+		text += fmt.Sprintf(", %s in pauses of its garbage collection", durationText(e.GCPauseMS))
 	}
 	if e.Limited {
 		text += "; " + s.red("it was the limit, not the server")

@@ -214,16 +214,6 @@ func remarks(r Results, s style, columns int) []string {
 	return lines
 }
 
-// sustained is the last step that was sustained.
-func sustained(steps []loadtest.Step) (string, bool) {
-	for _, step := range slices.Backward(steps) {
-		if step.Sustained {
-			return stepName(step), true
-		}
-	}
-	return "", false
-}
-
 // overall is the campaign's verdict, or that of the runs where there is no
 // campaign: then each run speaks for itself.
 func overall(r Results) (loadtest.Verdict, []string) {
