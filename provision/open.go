@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/benchctl/benchctl/inventory"
-	"github.com/benchctl/benchctl/provision/engine"
+	"github.com/benchctl/benchctl/provision/engine/podman"
 	"github.com/benchctl/benchctl/provision/remote"
 	"github.com/benchctl/benchctl/scenarios"
 )
@@ -21,7 +21,7 @@ func Open(ctx context.Context, target inventory.Target, s *scenarios.Scenario, c
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	e, err := engine.Open(ctx, link.Socket)
+	e, err := podman.Open(ctx, link.Socket)
 	if err != nil {
 		return nil, errors.Join(err, link.Close(), m.Close())
 	}

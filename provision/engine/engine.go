@@ -1,7 +1,7 @@
 // Package engine is Podman behind a narrow interface: just the calls that
-// observing, changing and sampling a lab need. It is the only package that
-// imports Podman's bindings. It decides nothing: what is ours, what changed
-// and what to do about it is decided by reconcile.
+// observing, changing and sampling a lab need, and the shapes that they speak
+// of. It connects to nothing, so that what decides can use its words without
+// linking Podman's bindings: package engine/podman does the calls.
 package engine
 
 import (
@@ -16,6 +16,20 @@ import (
 // ErrNotFound is returned (wrapped) where a container, network or image that
 // was named is not there.
 var ErrNotFound = errors.New("not found")
+
+// Kinds of failure, for errors.Is, besides ErrNotFound.
+var (
+	// ErrNameInUse: a container or network of that name is there already.
+	ErrNameInUse = errors.New("name in use")
+	// ErrPortInUse: another process listens on a port to be published.
+	ErrPortInUse = errors.New("port in use")
+	// ErrPull: an image could not be had.
+	ErrPull = errors.New("image pull failed")
+	// ErrUnreachable: the engine does not answer.
+	ErrUnreachable = errors.New("Podman does not answer")
+	// ErrTooOld: the engine's API is older than what is spoken here.
+	ErrTooOld = errors.New("Podman is too old")
+)
 
 // Engine is one container engine on one machine.
 type Engine interface {

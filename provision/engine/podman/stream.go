@@ -1,4 +1,4 @@
-package engine
+package podman
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"github.com/benchctl/benchctl/provision/engine"
 	"io"
 	"net/http"
 	"net/url"
@@ -87,7 +88,7 @@ func (l *wholeLines) flush() error {
 
 // Logs joins standard output and error in the order in which their lines
 // were ended.
-func (e *podman) Logs(ctx context.Context, name string, opts LogOptions, w io.Writer) error {
+func (e *podman) Logs(ctx context.Context, name string, opts engine.LogOptions, w io.Writer) error {
 	what := fmt.Sprintf("read the log of container %q", name)
 	query := url.Values{"stdout": {"true"}, "stderr": {"true"}, "follow": {strconv.FormatBool(opts.Follow)}}
 	if opts.Tail > 0 {

@@ -1,10 +1,11 @@
-package engine
+package podman
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/benchctl/benchctl/provision/engine"
 	"io"
 	"net/http"
 	"net/url"
@@ -38,13 +39,13 @@ type containerStats struct {
 // stream of named ones would end when one of them is restarted. CPU comes
 // from counters: the percentage of a single reading is the mean since the
 // container's start. The interval is rounded up to whole seconds.
-func (e *podman) Stats(ctx context.Context, names []string, interval time.Duration) (<-chan StatsSample, error) {
+func (e *podman) Stats(ctx context.Context, names []string, interval time.Duration) (<-chan engine.StatsSample, error) {
 	query := url.Values{"stream": {"true"}, "interval": {strconv.FormatUint(uint64(max(seconds(interval), 1)), 10)}}
 	response, err := e.request(ctx, "sample containers", http.MethodGet, "/containers/stats", query, nil)
 	if err != nil {
 		return nil, err
 	}
-	samples := make(chan StatsSample)
+	samples := make(chan engine.StatsSample)
 	go func() {
 		defer close(samples)
 		defer response.Body.Close()
@@ -56,14 +57,14 @@ func (e *podman) Stats(ctx context.Context, names []string, interval time.Durati
 			err = io.ErrUnexpectedEOF
 		}
 		select {
-		case samples <- StatsSample{Time: time.Now(), Err: fmt.Errorf("sample containers: %w", err)}:
+		case samples <- engine.StatsSample{Time: time.Now(), Err: fmt.Errorf("sample containers: %w", err)}:
 		case <-ctx.Done():
 		}
 	}()
 	return samples, nil
 }
 
-func readStats(ctx context.Context, body io.Reader, names []string, now func() time.Time, samples chan<- StatsSample) error {
+func readStats(ctx context.Context, body io.Reader, names []string, now func() time.Time, samples chan<- engine.StatsSample) error {
 	wanted := map[string]bool{}
 	for _, n := range names {
 		wanted[n] = true
@@ -80,7 +81,7 @@ func readStats(ctx context.Context, body io.Reader, names []string, now func() t
 		if said := strings.Trim(string(report.Error), " {}"); said != "" && said != "null" {
 			return fmt.Errorf("the engine said: %s", report.Error)
 		}
-		sample := StatsSample{Time: clock.at(now(), report.Stats), Containers: map[string]Stats{}}
+		sample := engine.StatsSample{Time: clock.at(now(), report.Stats), Containers: map[string]engine.Stats{}}
 		for _, s := range report.Stats {
 			if wanted[s.Name] && s.running() {
 				sample.Containers[s.Name] = s.counters()
@@ -98,8 +99,8 @@ func readStats(ctx context.Context, body io.Reader, names []string, now func() t
 // containers that ended while it streamed.
 func (s containerStats) running() bool { return s.CPUNano > 0 || s.MemUsage > 0 || s.PIDs > 0 }
 
-func (s containerStats) counters() Stats {
-	out := Stats{
+func (s containerStats) counters() engine.Stats {
+	out := engine.Stats{
 		CPUSeconds: float64(s.CPUNano) / 1e9, MemoryBytes: int64(s.MemUsage), MemoryLimit: int64(s.MemLimit),
 		NetIn: int64(s.NetInput), NetOut: int64(s.NetOutput),
 		BlockIn: int64(s.BlockInput), BlockOut: int64(s.BlockOutput), PIDs: int(s.PIDs),

@@ -1,9 +1,10 @@
-package engine
+package podman
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/benchctl/benchctl/provision/engine"
 	"maps"
 	"slices"
 	"strconv"
@@ -16,15 +17,15 @@ import (
 	"github.com/containers/podman/v5/pkg/domain/entities/types"
 )
 
-func (e *podman) Containers(ctx context.Context) ([]Container, error) {
-	return call(ctx, e, "list containers", func(ctx context.Context) ([]Container, error) {
+func (e *podman) Containers(ctx context.Context) ([]engine.Container, error) {
+	return call(ctx, e, "list containers", func(ctx context.Context) ([]engine.Container, error) {
 		// External ones were made by other tools in the same storage; they are
 		// not in "podman ps -a", but their names are taken all the same.
 		list, err := containers.List(ctx, new(containers.ListOptions).WithAll(true).WithExternal(true))
 		if err != nil {
 			return nil, err
 		}
-		out := make([]Container, len(list))
+		out := make([]engine.Container, len(list))
 		for i, c := range list {
 			out[i] = fromList(c)
 		}
@@ -32,8 +33,8 @@ func (e *podman) Containers(ctx context.Context) ([]Container, error) {
 	})
 }
 
-func fromList(c types.ListContainer) Container {
-	out := Container{
+func fromList(c types.ListContainer) engine.Container {
+	out := engine.Container{
 		ID: c.ID, Image: c.Image, ImageID: c.ImageID, Labels: c.Labels, State: strings.ToLower(c.State),
 		ExitCode: int(c.ExitCode), Created: c.Created, Networks: c.Networks, PID: c.Pid,
 	}
@@ -45,27 +46,27 @@ func fromList(c types.ListContainer) Container {
 	}
 	for _, p := range c.Ports {
 		for i := range max(p.Range, 1) {
-			out.Ports = append(out.Ports, Port{HostIP: p.HostIP, HostPort: int(p.HostPort + i), ContainerPort: int(p.ContainerPort + i), Protocol: p.Protocol})
+			out.Ports = append(out.Ports, engine.Port{HostIP: p.HostIP, HostPort: int(p.HostPort + i), ContainerPort: int(p.ContainerPort + i), Protocol: p.Protocol})
 		}
 	}
 	return out
 }
 
-func (e *podman) Container(ctx context.Context, name string) (Container, error) {
-	return call(ctx, e, fmt.Sprintf("inspect container %q", name), func(ctx context.Context) (Container, error) {
+func (e *podman) Container(ctx context.Context, name string) (engine.Container, error) {
+	return call(ctx, e, fmt.Sprintf("inspect container %q", name), func(ctx context.Context) (engine.Container, error) {
 		data, err := containers.Inspect(ctx, name, nil)
 		if err != nil {
-			return Container{}, err
+			return engine.Container{}, err
 		}
 		return fromInspect(data)
 	})
 }
 
-func fromInspect(d *define.InspectContainerData) (Container, error) {
+func fromInspect(d *define.InspectContainerData) (engine.Container, error) {
 	if d.State == nil || d.Config == nil {
-		return Container{}, errors.New("the answer says nothing about its state")
+		return engine.Container{}, errors.New("the answer says nothing about its state")
 	}
-	out := Container{
+	out := engine.Container{
 		ID: d.ID, Name: strings.TrimPrefix(d.Name, "/"), Image: d.ImageName, ImageID: d.Image, Labels: d.Config.Labels,
 		State: strings.ToLower(d.State.Status), ExitCode: int(d.State.ExitCode), OOMKilled: d.State.OOMKilled,
 		Created: d.Created, PID: d.State.Pid,
@@ -90,21 +91,21 @@ func fromInspect(d *define.InspectContainerData) (Container, error) {
 			number, protocol, _ := strings.Cut(key, "/")
 			inside, err := strconv.Atoi(number)
 			if err != nil {
-				return Container{}, fmt.Errorf("port %q is not a number: %w", key, err)
+				return engine.Container{}, fmt.Errorf("port %q is not a number: %w", key, err)
 			}
 			for _, h := range d.HostConfig.PortBindings[key] {
 				outside, err := strconv.Atoi(h.HostPort)
 				if err != nil {
-					return Container{}, fmt.Errorf("host port %q of %s is not a number: %w", h.HostPort, key, err)
+					return engine.Container{}, fmt.Errorf("host port %q of %s is not a number: %w", h.HostPort, key, err)
 				}
-				out.Ports = append(out.Ports, Port{HostIP: h.HostIP, HostPort: outside, ContainerPort: inside, Protocol: protocol})
+				out.Ports = append(out.Ports, engine.Port{HostIP: h.HostIP, HostPort: outside, ContainerPort: inside, Protocol: protocol})
 			}
 		}
 	}
 	return out, nil
 }
 
-func (e *podman) CreateContainer(ctx context.Context, spec ContainerSpec) (string, error) {
+func (e *podman) CreateContainer(ctx context.Context, spec engine.ContainerSpec) (string, error) {
 	what := fmt.Sprintf("create container %q", spec.Name)
 	generated, err := generate(spec)
 	if err != nil {

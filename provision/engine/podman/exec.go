@@ -1,4 +1,4 @@
-package engine
+package podman
 
 import (
 	"bufio"
@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/benchctl/benchctl/provision/engine"
 	"io"
 	"maps"
 	"net"
@@ -22,10 +23,10 @@ import (
 // Exec runs a command in a container. When ctx ends it comes back at once;
 // the command inside is ended too where the engine can do that (4.8 and
 // newer).
-func (e *podman) Exec(ctx context.Context, name string, cmd Exec) (ExecResult, error) {
+func (e *podman) Exec(ctx context.Context, name string, cmd engine.Exec) (engine.ExecResult, error) {
 	what := fmt.Sprintf("run %s in container %q", program(cmd.Command), name)
 	if len(cmd.Command) == 0 {
-		return ExecResult{}, fmt.Errorf("%s: no command", what)
+		return engine.ExecResult{}, fmt.Errorf("%s: no command", what)
 	}
 	config := &handlers.ExecCreateConfig{}
 	config.Cmd = cmd.Command
@@ -39,21 +40,21 @@ func (e *podman) Exec(ctx context.Context, name string, cmd Exec) (ExecResult, e
 		return containers.ExecCreate(ctx, name, config)
 	})
 	if err != nil {
-		return ExecResult{}, err
+		return engine.ExecResult{}, err
 	}
 	var stdout, stderr bytes.Buffer
 	if err := e.attach(ctx, id, cmd.Stdin, &stdout, &stderr); err != nil {
 		if ctx.Err() != nil {
 			e.abandon(ctx, id)
-			return ExecResult{}, fmt.Errorf("%s: %w", what, ctx.Err())
+			return engine.ExecResult{}, fmt.Errorf("%s: %w", what, ctx.Err())
 		}
-		return ExecResult{}, fmt.Errorf("%s: %w", what, err)
+		return engine.ExecResult{}, fmt.Errorf("%s: %w", what, err)
 	}
 	code, err := e.exitCode(ctx, what, id)
 	if err != nil {
-		return ExecResult{}, err
+		return engine.ExecResult{}, err
 	}
-	return ExecResult{Stdout: stdout.String(), Stderr: stderr.String(), ExitCode: code}, nil
+	return engine.ExecResult{Stdout: stdout.String(), Stderr: stderr.String(), ExitCode: code}, nil
 }
 
 func program(command []string) string {
@@ -69,7 +70,7 @@ func program(command []string) string {
 func (e *podman) attach(ctx context.Context, id string, stdin io.Reader, stdout, stderr io.Writer) error {
 	conn, err := e.transport.DialContext(ctx, "unix", e.socket)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return fmt.Errorf("%w: %w", engine.ErrUnreachable, err)
 	}
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -82,12 +83,12 @@ func (e *podman) attach(ctx context.Context, id string, stdin io.Reader, stdout,
 	request.Header.Set("Connection", "Upgrade")
 	request.Header.Set("Upgrade", "tcp")
 	if err := request.Write(conn); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return fmt.Errorf("%w: %w", engine.ErrUnreachable, err)
 	}
 	reader := bufio.NewReader(conn)
 	response, err := http.ReadResponse(reader, request)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return fmt.Errorf("%w: %w", engine.ErrUnreachable, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusSwitchingProtocols && response.StatusCode != http.StatusOK {

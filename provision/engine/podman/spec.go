@@ -1,7 +1,8 @@
-package engine
+package podman
 
 import (
 	"fmt"
+	"github.com/benchctl/benchctl/provision/engine"
 	"maps"
 	"math"
 	"slices"
@@ -22,7 +23,7 @@ const cpuPeriod = 100_000
 
 // generate turns our spec into Podman's. It is the one place where secrets of
 // a container are revealed.
-func generate(c ContainerSpec) (*specgen.SpecGenerator, error) {
+func generate(c engine.ContainerSpec) (*specgen.SpecGenerator, error) {
 	s := specgen.NewSpecGenerator(c.Image, false)
 	s.RawImageName = c.Image
 	s.Name = c.Name
@@ -90,7 +91,7 @@ func seconds(d time.Duration) uint {
 	return uint((d + time.Second - 1) / time.Second)
 }
 
-func mount(m Mount) specs.Mount {
+func mount(m engine.Mount) specs.Mount {
 	options := []string{"rbind"}
 	if m.ReadOnly {
 		options = append(options, "ro")
@@ -103,7 +104,7 @@ func mount(m Mount) specs.Mount {
 	return specs.Mount{Type: "bind", Source: m.Source, Destination: m.Target, Options: options}
 }
 
-func portMapping(p Port) (types.PortMapping, error) {
+func portMapping(p engine.Port) (types.PortMapping, error) {
 	for _, n := range []int{p.HostPort, p.ContainerPort} {
 		if n < 1 || n > math.MaxUint16 {
 			return types.PortMapping{}, fmt.Errorf("port %d is not a number from 1 to 65535", n)
@@ -116,7 +117,7 @@ func portMapping(p Port) (types.PortMapping, error) {
 	return types.PortMapping{HostIP: p.HostIP, HostPort: uint16(p.HostPort), ContainerPort: uint16(p.ContainerPort), Protocol: protocol, Range: 1}, nil
 }
 
-func limits(c ContainerSpec) *specs.LinuxResources {
+func limits(c engine.ContainerSpec) *specs.LinuxResources {
 	var r specs.LinuxResources
 	if c.MemoryBytes > 0 {
 		// Without its own limit, swap would double what the container may take.

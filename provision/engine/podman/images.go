@@ -1,10 +1,11 @@
-package engine
+package podman
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/benchctl/benchctl/provision/engine"
 	"io"
 	"net/http"
 	"net/url"
@@ -15,21 +16,21 @@ import (
 	"github.com/containers/podman/v5/pkg/domain/entities/types"
 )
 
-func (e *podman) Image(ctx context.Context, ref string) (Image, error) {
-	return call(ctx, e, fmt.Sprintf("inspect image %q", ref), func(ctx context.Context) (Image, error) {
+func (e *podman) Image(ctx context.Context, ref string) (engine.Image, error) {
+	return call(ctx, e, fmt.Sprintf("inspect image %q", ref), func(ctx context.Context) (engine.Image, error) {
 		report, err := images.GetImage(ctx, ref, new(images.GetOptions).WithSize(true))
 		if err != nil {
-			return Image{}, err
+			return engine.Image{}, err
 		}
 		if report.ImageData == nil {
-			return Image{}, errors.New("the answer is empty")
+			return engine.Image{}, errors.New("the answer is empty")
 		}
 		return fromImage(report), nil
 	})
 }
 
-func fromImage(r *types.ImageInspectReport) Image {
-	out := Image{ID: r.ID, Digest: r.Digest.String(), Names: r.RepoTags, Labels: r.Labels, User: r.User, Size: r.Size}
+func fromImage(r *types.ImageInspectReport) engine.Image {
+	out := engine.Image{ID: r.ID, Digest: r.Digest.String(), Names: r.RepoTags, Labels: r.Labels, User: r.User, Size: r.Size}
 	if r.Created != nil {
 		out.Created = *r.Created
 	}
@@ -44,7 +45,7 @@ func fromImage(r *types.ImageInspectReport) Image {
 
 // Pull does its own request: the bindings would send every credential of the
 // local auth.json to the target where no user name is given.
-func (e *podman) Pull(ctx context.Context, ref string, login Login, progress func(string)) (Image, error) {
+func (e *podman) Pull(ctx context.Context, ref string, login engine.Login, progress func(string)) (engine.Image, error) {
 	what := fmt.Sprintf("pull image %q", ref)
 	if progress == nil {
 		progress = func(string) {}
@@ -57,23 +58,23 @@ func (e *podman) Pull(ctx context.Context, ref string, login Login, progress fun
 	if login.Username != "" {
 		var err error
 		if header, err = auth.MakeXRegistryAuthHeader(nil, login.Username, login.Password.Reveal()); err != nil {
-			return Image{}, fmt.Errorf("%s: %w: %w", what, ErrPull, err)
+			return engine.Image{}, fmt.Errorf("%s: %w: %w", what, engine.ErrPull, err)
 		}
 	}
 	response, err := e.request(ctx, what, http.MethodPost, "/images/pull", query, header)
 	if err != nil {
-		if ctx.Err() != nil || errors.Is(err, ErrUnreachable) {
-			return Image{}, err
+		if ctx.Err() != nil || errors.Is(err, engine.ErrUnreachable) {
+			return engine.Image{}, err
 		}
-		return Image{}, fmt.Errorf("%w (%w)", err, ErrPull)
+		return engine.Image{}, fmt.Errorf("%w (%w)", err, engine.ErrPull)
 	}
 	defer response.Body.Close()
 	id, err := readPull(response.Body, progress)
 	if ctx.Err() != nil {
-		return Image{}, fmt.Errorf("%s: %w", what, ctx.Err())
+		return engine.Image{}, fmt.Errorf("%s: %w", what, ctx.Err())
 	}
 	if err != nil {
-		return Image{}, fmt.Errorf("%s: %w: %w%s", what, ErrPull, err, pullAdvice(err, login))
+		return engine.Image{}, fmt.Errorf("%s: %w: %w%s", what, engine.ErrPull, err, pullAdvice(err, login))
 	}
 	return e.Image(ctx, id)
 }
@@ -111,7 +112,7 @@ func readPull(body io.Reader, progress func(string)) (id string, err error) {
 }
 
 // pullAdvice adds what to do about the commonest failures.
-func pullAdvice(err error, login Login) string {
+func pullAdvice(err error, login engine.Login) string {
 	text := err.Error()
 	has := func(any ...string) bool {
 		for _, a := range any {

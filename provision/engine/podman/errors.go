@@ -1,27 +1,14 @@
-package engine
+package podman
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/benchctl/benchctl/provision/engine"
 	"net/http"
 	"strings"
 
 	"github.com/containers/podman/v5/pkg/errorhandling"
-)
-
-// Kinds of failure, for errors.Is, besides ErrNotFound.
-var (
-	// ErrNameInUse: a container or network of that name is there already.
-	ErrNameInUse = errors.New("name in use")
-	// ErrPortInUse: another process listens on a port to be published.
-	ErrPortInUse = errors.New("port in use")
-	// ErrPull: an image could not be had.
-	ErrPull = errors.New("image pull failed")
-	// ErrUnreachable: the engine does not answer.
-	ErrUnreachable = errors.New("Podman does not answer")
-	// ErrTooOld: the engine's API is older than what is spoken here.
-	ErrTooOld = errors.New("Podman is too old")
 )
 
 // causes are the engine's words for kinds of failure that it gives no code
@@ -30,17 +17,17 @@ var causes = []struct {
 	text string
 	kind error
 }{
-	{"name is already in use", ErrNameInUse},
-	{"is already in use by", ErrNameInUse},
-	{"container already exists", ErrNameInUse},
-	{"network already exists", ErrNameInUse},
-	{"network name", ErrNameInUse},
-	{"address already in use", ErrPortInUse},
-	{"port is already allocated", ErrPortInUse},
-	{"no such container", ErrNotFound},
-	{"no container with name or ID", ErrNotFound},
-	{"network not found", ErrNotFound},
-	{"image not known", ErrNotFound},
+	{"name is already in use", engine.ErrNameInUse},
+	{"is already in use by", engine.ErrNameInUse},
+	{"container already exists", engine.ErrNameInUse},
+	{"network already exists", engine.ErrNameInUse},
+	{"network name", engine.ErrNameInUse},
+	{"address already in use", engine.ErrPortInUse},
+	{"port is already allocated", engine.ErrPortInUse},
+	{"no such container", engine.ErrNotFound},
+	{"no container with name or ID", engine.ErrNotFound},
+	{"network not found", engine.ErrNotFound},
+	{"image not known", engine.ErrNotFound},
 }
 
 // explain wraps a failed call once: what was tried, the kind, the engine's
@@ -53,7 +40,7 @@ func explain(what string, err, broken error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s: %w", what, err)
 	case broken != nil:
-		return fmt.Errorf("%s: %w: %w", what, ErrUnreachable, broken)
+		return fmt.Errorf("%s: %w: %w", what, engine.ErrUnreachable, broken)
 	}
 	var model *errorhandling.ErrorModel
 	if !errors.As(err, &model) {
@@ -75,10 +62,10 @@ func explain(what string, err, broken error) error {
 func kindOf(model *errorhandling.ErrorModel) error {
 	switch model.ResponseCode {
 	case http.StatusNotFound:
-		return ErrNotFound
+		return engine.ErrNotFound
 	case http.StatusBadGateway:
 		// Podman has no use for 502: it comes from the relay before it.
-		return ErrUnreachable
+		return engine.ErrUnreachable
 	}
 	for _, c := range causes {
 		if c.text == "network name" {

@@ -1,4 +1,7 @@
-package engine
+// Package podman speaks to Podman's API through its bindings, the only package
+// that imports them. It decides nothing: what is ours, what changed and what to
+// do about it is decided by reconcile.
+package podman
 
 import (
 	"bytes"
@@ -6,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/benchctl/benchctl/provision/engine"
 	"io"
 	"net"
 	"net/http"
@@ -35,7 +39,7 @@ type podman struct {
 	transport *http.Transport
 }
 
-var _ Engine = (*podman)(nil)
+var _ engine.Engine = (*podman)(nil)
 
 // openTimeout bounds the first request.
 const openTimeout = 30 * time.Second
@@ -46,7 +50,7 @@ const idleConnection = 2 * time.Second
 
 // Open speaks to Podman on a unix socket here: its own, or the one of a
 // remote.Link. Versions older than MinimalAPI are refused.
-func Open(ctx context.Context, socketPath string) (Engine, error) {
+func Open(ctx context.Context, socketPath string) (engine.Engine, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	uri := &url.URL{Scheme: "unix", Path: socketPath}
@@ -72,10 +76,10 @@ func Open(ctx context.Context, socketPath string) (Engine, error) {
 	}()
 	select {
 	case <-ctx.Done():
-		return nil, fmt.Errorf("open Podman's API at %s: %w: %w", socketPath, ErrUnreachable, ctx.Err())
+		return nil, fmt.Errorf("open Podman's API at %s: %w: %w", socketPath, engine.ErrUnreachable, ctx.Err())
 	case a := <-answers:
 		if a.err != nil {
-			return nil, fmt.Errorf("open Podman's API at %s: %w: %w", socketPath, ErrUnreachable, a.err)
+			return nil, fmt.Errorf("open Podman's API at %s: %w: %w", socketPath, engine.ErrUnreachable, a.err)
 		}
 		if c, err := bindings.GetClient(a.base); err == nil {
 			c.Client.CloseIdleConnections()
@@ -94,7 +98,7 @@ func (e *podman) checkVersion(ctx context.Context) error {
 	}
 	response, err := e.transport.RoundTrip(request)
 	if err != nil {
-		return fmt.Errorf("open Podman's API at %s: %w: %w", e.socket, ErrUnreachable, err)
+		return fmt.Errorf("open Podman's API at %s: %w: %w", e.socket, engine.ErrUnreachable, err)
 	}
 	defer response.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
@@ -103,18 +107,18 @@ func (e *podman) checkVersion(ctx context.Context) error {
 	case response.StatusCode != http.StatusOK:
 		var model errorhandling.ErrorModel
 		if json.Unmarshal(body, &model) == nil && model.Message != "" {
-			return fmt.Errorf("open Podman's API at %s: %w: %s", e.socket, ErrUnreachable, model.Message)
+			return fmt.Errorf("open Podman's API at %s: %w: %s", e.socket, engine.ErrUnreachable, model.Message)
 		}
-		return fmt.Errorf("open Podman's API at %s: %w: GET /_ping says %s", e.socket, ErrUnreachable, response.Status)
+		return fmt.Errorf("open Podman's API at %s: %w: GET /_ping says %s", e.socket, engine.ErrUnreachable, response.Status)
 	case said == "":
-		return fmt.Errorf("open Podman's API at %s: %w: what answers there is not Podman", e.socket, ErrUnreachable)
+		return fmt.Errorf("open Podman's API at %s: %w: what answers there is not Podman", e.socket, engine.ErrUnreachable)
 	}
 	have, err := semver.ParseTolerant(said)
 	if err != nil {
 		return fmt.Errorf("open Podman's API at %s: it says version %q: %w", e.socket, said, err)
 	}
 	if have.LT(semver.MustParse(MinimalAPI)) {
-		return fmt.Errorf("open Podman's API at %s: %w: its API is %s, at least %s is needed: update Podman on the target to 4.0 or newer", e.socket, ErrTooOld, have, MinimalAPI)
+		return fmt.Errorf("open Podman's API at %s: %w: its API is %s, at least %s is needed: update Podman on the target to 4.0 or newer", e.socket, engine.ErrTooOld, have, MinimalAPI)
 	}
 	return nil
 }
@@ -227,16 +231,16 @@ func (e *podman) request(ctx context.Context, what, method, endpoint string, que
 	return response, nil
 }
 
-func (e *podman) Info(ctx context.Context) (Info, error) {
-	return call(ctx, e, "ask Podman about itself", func(ctx context.Context) (Info, error) {
+func (e *podman) Info(ctx context.Context) (engine.Info, error) {
+	return call(ctx, e, "ask Podman about itself", func(ctx context.Context) (engine.Info, error) {
 		info, err := system.Info(ctx, nil)
 		if err != nil {
-			return Info{}, err
+			return engine.Info{}, err
 		}
 		if info.Host == nil || info.Store == nil {
-			return Info{}, errors.New("the answer says nothing about host or store")
+			return engine.Info{}, errors.New("the answer says nothing about host or store")
 		}
-		out := Info{
+		out := engine.Info{
 			Version: info.Version.Version, APIVersion: info.Version.APIVersion,
 			Rootless: info.Host.Security.Rootless, SELinux: info.Host.Security.SELinuxEnabled,
 			CgroupVersion: info.Host.CgroupsVersion, CgroupManager: info.Host.CgroupManager,

@@ -1,9 +1,10 @@
-package engine
+package podman
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/benchctl/benchctl/provision/engine"
 	"maps"
 
 	"github.com/containers/podman/v5/pkg/bindings/network"
@@ -11,15 +12,15 @@ import (
 	"go.podman.io/common/libnetwork/types"
 )
 
-func (e *podman) Networks(ctx context.Context) ([]Network, error) {
-	return call(ctx, e, "list networks", func(ctx context.Context) ([]Network, error) {
+func (e *podman) Networks(ctx context.Context) ([]engine.Network, error) {
+	return call(ctx, e, "list networks", func(ctx context.Context) ([]engine.Network, error) {
 		list, err := network.List(ctx, nil)
 		if err != nil {
 			return nil, err
 		}
-		out := make([]Network, len(list))
+		out := make([]engine.Network, len(list))
 		for i, n := range list {
-			out[i] = Network{Name: n.Name, ID: n.ID, Driver: n.Driver, Labels: n.Labels, DNS: n.DNSEnabled}
+			out[i] = engine.Network{Name: n.Name, ID: n.ID, Driver: n.Driver, Labels: n.Labels, DNS: n.DNSEnabled}
 			for _, s := range n.Subnets {
 				out[i].Subnets = append(out[i].Subnets, s.Subnet.String())
 			}
@@ -53,16 +54,16 @@ func (e *podman) RemoveNetwork(ctx context.Context, name string) error {
 	})
 }
 
-func (e *podman) Volumes(ctx context.Context) ([]Volume, error) {
-	return call(ctx, e, "list volumes", func(ctx context.Context) ([]Volume, error) {
+func (e *podman) Volumes(ctx context.Context) ([]engine.Volume, error) {
+	return call(ctx, e, "list volumes", func(ctx context.Context) ([]engine.Volume, error) {
 		list, err := volumes.List(ctx, nil)
 		if err != nil {
 			return nil, err
 		}
-		out := make([]Volume, 0, len(list))
+		out := make([]engine.Volume, 0, len(list))
 		for _, v := range list {
 			if v != nil {
-				out = append(out, Volume{Name: v.Name, Labels: v.Labels})
+				out = append(out, engine.Volume{Name: v.Name, Labels: v.Labels})
 			}
 		}
 		return out, nil

@@ -1,6 +1,6 @@
 //go:build lab
 
-package engine_test
+package podman_test
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/benchctl/benchctl/inventory/secret"
 	"github.com/benchctl/benchctl/provision/engine"
+	"github.com/benchctl/benchctl/provision/engine/podman"
 )
 
 const (
@@ -34,7 +35,7 @@ type lab struct {
 
 func openLab(t *testing.T) *lab {
 	t.Helper()
-	e, err := engine.Open(t.Context(), labSocket)
+	e, err := podman.Open(t.Context(), labSocket)
 	if err != nil {
 		t.Fatal(err)
 	}
