@@ -134,8 +134,10 @@ func (a *admin) try(ctx context.Context, once func(renew bool) (http.Header, err
 		header, err := once(renew)
 		renew = false
 		switch {
-		case err == nil || ctx.Err() != nil:
-			return header, err
+		case err == nil:
+			return header, nil
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
 		case !renewed && (isStatus(err, http.StatusUnauthorized) || isStatus(err, http.StatusForbidden)):
 			// The token ended early, or was made before the realm was.
 			renewed, renew = true, true
@@ -221,7 +223,7 @@ func (a *admin) bearer(ctx context.Context, renew bool) (string, error) {
 	asked := a.Now()
 	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
 	if _, err := a.send(ctx, http.MethodPost, "/realms/master/protocol/openid-connect/token", header, []byte(fields.Encode()), &answer); err != nil {
-		if e := new(statusError); errors.As(err, &e) && e.status/100 == 4 {
+		if e := new(statusError); errors.As(err, &e) && e.status/100 == 4 && !passing(err) {
 			return "", fmt.Errorf("log in as administrator %q: check the name and the password: %w", a.User, &loginError{e})
 		}
 		return "", fmt.Errorf("log in as administrator %q: %w", a.User, err)

@@ -197,6 +197,9 @@ func placed(name string, text []byte, offset int64, err error) error {
 	if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
 		offset = syntax.Offset - 1
 	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		offset = int64(len(text))
+	}
 	before := text[:min(max(offset, 0), int64(len(text)))]
 	line := bytes.Count(before, []byte("\n")) + 1
 	column := len(before) - bytes.LastIndexByte(before, '\n')
