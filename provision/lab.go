@@ -69,6 +69,14 @@ func New(m remote.Machine, e engine.Engine, target inventory.Target, s *scenario
 	return &Lab{machine: m, engine: e, target: target, scenario: s, opts: opts, close: func() error { return nil }}
 }
 
+// With is the lab on the same target with another scenario; closing either
+// closes both.
+func (l *Lab) With(s *scenarios.Scenario) *Lab {
+	other := *l
+	other.scenario = s
+	return &other
+}
+
 // Close ends what Open began.
 func (l *Lab) Close() error { return l.close() }
 
@@ -96,7 +104,7 @@ func (l *Lab) Desired(ctx context.Context) (reconcile.Desired, error) {
 		return reconcile.Desired{}, err
 	}
 	return reconcile.Desired{
-		Lab: l.scenario.Name, Target: l.machine.Name(), Network: lab.NetworkName(*l.scenario),
+		Lab: l.scenario.Name, Overrides: l.scenario.Overrides, Target: l.machine.Name(), Network: lab.NetworkName(*l.scenario),
 		Components: components, Layout: layout, Endpoint: l.Endpoint(),
 	}, nil
 }

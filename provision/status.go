@@ -19,6 +19,8 @@ type Status struct {
 	// Lab is the scenario that the target was last provisioned for; "" when
 	// there is none.
 	Lab string `json:"lab"`
+	// Overrides of the command line that it was provisioned with.
+	Overrides []string `json:"overrides,omitempty"`
 	// Scenario that drift was judged by; "" when none was given.
 	Scenario   string            `json:"scenario,omitempty"`
 	Components []ComponentStatus `json:"components"`
@@ -70,7 +72,7 @@ func (l *Lab) Status(ctx context.Context) (Status, error) {
 func (l *Lab) describe(ctx context.Context, d reconcile.Desired, o reconcile.Observed, drifts []reconcile.Drift) (Status, error) {
 	s := Status{Target: l.machine.Name(), Scenario: d.Lab, Components: []ComponentStatus{}}
 	if o.State != nil {
-		s.Lab = o.State.Lab
+		s.Lab, s.Overrides = o.State.Lab, o.State.Overrides
 	}
 	cause := map[string]string{}
 	var names []string

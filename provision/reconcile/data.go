@@ -40,7 +40,7 @@ func decideData(d Desired, o Observed, c Component, state string, vouched bool) 
 		return out
 	}
 	if f.Marker != nil {
-		out.marker.Proved, out.marker.Dataset = f.Marker.Proved, f.Marker.Dataset
+		out.marker.Proved = f.Marker.Proved
 	}
 	out.write = f.Marker == nil || *f.Marker != out.marker
 	return out
@@ -82,7 +82,7 @@ func (m Marker) file(l Layout) File {
 func (s State) file(l Layout) File { return jsonFile(l.StatePath(), s) }
 
 func (s State) equal(t State) bool {
-	return s.Schema == t.Schema && s.Lab == t.Lab && s.Created == t.Created && slices.Equal(s.Pulled, t.Pulled)
+	return s.Schema == t.Schema && s.Lab == t.Lab && s.Created == t.Created && slices.Equal(s.Pulled, t.Pulled) && slices.Equal(s.Overrides, t.Overrides)
 }
 
 // jsonFile is v as a file that only root reads.

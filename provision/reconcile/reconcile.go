@@ -60,7 +60,7 @@ type builder struct {
 
 // root makes data_dir and the record of what we did to the machine.
 func (b *builder) root() {
-	want := State{Schema: StateSchema, Lab: b.d.Lab, Created: !b.o.DataDirExists}
+	want := State{Schema: StateSchema, Lab: b.d.Lab, Overrides: b.d.Overrides, Created: !b.o.DataDirExists}
 	if b.o.State != nil {
 		want.Created, want.Pulled = b.o.State.Created, slices.Clone(b.o.State.Pulled)
 	}

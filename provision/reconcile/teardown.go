@@ -184,7 +184,7 @@ func (t *teardown) forget() {
 		return
 	}
 	s := *t.o.State
-	s.Lab = ""
+	s.Lab, s.Overrides = "", nil
 	if t.r.Images {
 		s.Pulled = slices.DeleteFunc(slices.Clone(s.Pulled), func(ref string) bool {
 			return slices.ContainsFunc(t.plan.Steps, func(st Step) bool { return st.Kind == StepRemoveImage && st.Subject == ref })

@@ -44,6 +44,8 @@ const (
 type Desired struct {
 	// Lab is the scenario's name.
 	Lab string
+	// Overrides are the command line's changes to the scenario.
+	Overrides []string
 	// Target is how messages call the machine.
 	Target string
 	// Network is the bridge network of the lab.
@@ -181,6 +183,8 @@ type State struct {
 	Schema string `json:"schema"` // benchctl.state/1
 	// Lab is the scenario that the target was last provisioned for.
 	Lab string `json:"lab"`
+	// Overrides of the command line that it was provisioned with.
+	Overrides []string `json:"overrides,omitempty"`
 	// Created says that data_dir itself was made by us.
 	Created bool `json:"created"`
 	// Pulled are the images that were not there before we pulled them.
@@ -197,8 +201,6 @@ type Marker struct {
 	// Proved says that the component once answered with this data: folders
 	// of a start that never came to its end are not used again.
 	Proved bool `json:"proved"`
-	// Dataset names what the database was filled with; empty before that.
-	Dataset string `json:"dataset,omitempty"`
 }
 
 // Schemas of the files above.
