@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/benchctl/benchctl/inventory"
 	"github.com/benchctl/benchctl/scenarios"
 )
 
@@ -32,10 +33,10 @@ alone.`,
 				if err := os.MkdirAll(dir, 0o755); err != nil {
 					return err
 				}
-				inventory, scenario := scenarios.Starter()
+				targets, scenario := scenarios.Starter()
 				for _, file := range []struct{ name, text string }{
-					{"inventory.hcl", inventory},
-					{"scenario.hcl", scenario},
+					{inventory.FileName, targets},
+					{scenarios.StarterFile, scenario},
 				} {
 					path := filepath.Join(dir, file.name)
 					err := writeNew(path, file.text)

@@ -64,7 +64,8 @@ func (a *app) openStandingLab(ctx context.Context, f *scenarioFlags) (*provision
 // command-line changes of that time; nil if there is no lab, or its scenario
 // is not among the files here.
 func (a *app) standingScenario(ctx context.Context, f *scenarioFlags, lab *provision.Lab) (*scenarios.Scenario, error) {
-	name, overrides, err := standing(ctx, lab)
+	there, err := lab.Status(ctx)
+	name := there.Lab
 	if err != nil || name == "" {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (a *app) standingScenario(ctx context.Context, f *scenarioFlags, lab *provi
 	if err != nil {
 		return nil, err
 	}
-	if f.cpus == "" && slices.Contains(overrides, "-cpus auto") {
+	if f.cpus == "" && slices.Contains(there.Overrides, "-cpus auto") {
 		f.cpus = scenarios.AutoCPUs
 	}
 	return s.Apply(scenarios.Overrides{CPUs: f.cpus, Scale: f.scale})
@@ -107,9 +108,4 @@ func (a *app) ask(_ context.Context, question string) (secret.String, error) {
 	text, err := term.ReadPassword(int(in.Fd()))
 	fmt.Fprintln(a.stderr)
 	return secret.New(string(text)), err
-}
-
-func standing(ctx context.Context, lab *provision.Lab) (string, []string, error) {
-	st, err := lab.Status(ctx)
-	return st.Lab, nil, err
 }

@@ -23,6 +23,8 @@ func reportCommand() *command {
 		flags: func(fs *flag.FlagSet) action {
 			format := fs.String("format", "text", "`FORMAT`: "+strings.Join(formatNames(), ", "))
 			asJSON := fs.Bool("json", false, "the same as -format json")
+			merge := fs.Bool("merge", false, "join runs of the same test, from repeats or several injectors, into one")
+			whole := fs.Bool("whole", false, "tell of the whole run besides the measured window")
 			return func(_ context.Context, a *app, args []string) error {
 				if len(args) == 0 {
 					return usagef("name a results folder; benchctl run says at its end where it is")
@@ -37,7 +39,16 @@ func reportCommand() *command {
 				if err != nil {
 					return err
 				}
-				return report.Write(a.stdout, *format, results, a.textOptions())
+				if *merge {
+					merged, err := report.MergeAll(results)
+					if err != nil {
+						return err
+					}
+					results = []report.Results{merged}
+				}
+				options := a.textOptions()
+				options.Whole = *whole
+				return report.Write(a.stdout, *format, results, options)
 			}
 		},
 	}

@@ -35,7 +35,7 @@ scenario "demo" {
 
   test "userinfo" {
     warm_up  = "10s"
-    sessions = 100
+    sessions = 24
     load "closed" {
       vus       = 8
       ramp_up   = "2s"
@@ -46,7 +46,7 @@ scenario "demo" {
 
   test "refresh" {
     warm_up  = "10s"
-    sessions = 100
+    sessions = 24
     load "closed" {
       vus       = 4
       ramp_up   = "2s"
@@ -57,7 +57,7 @@ scenario "demo" {
 
   test "introspect" {
     warm_up  = "10s"
-    sessions = 100
+    sessions = 24
     load "closed" {
       vus       = 8
       ramp_up   = "2s"
