@@ -26,9 +26,9 @@ var (
 	// ErrPull: an image could not be had.
 	ErrPull = errors.New("image pull failed")
 	// ErrUnreachable: the engine does not answer.
-	ErrUnreachable = errors.New("Podman does not answer")
+	ErrUnreachable = errors.New("no answer from Podman")
 	// ErrTooOld: the engine's API is older than what is spoken here.
-	ErrTooOld = errors.New("Podman is too old")
+	ErrTooOld = errors.New("version of Podman too old")
 )
 
 // Engine is one container engine on one machine.

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/benchctl/benchctl/inventory/secret"
 )
@@ -273,6 +274,10 @@ func (i *gatedInput) Close() error {
 	return i.w.Close()
 }
 
+// inputGrace is how long the reader of standard input is waited for after a
+// command has ended.
+const inputGrace = time.Second
+
 // run drives a command to its end.
 func run(ctx context.Context, launch launcher, sudo sudoer, cmd Command) (Output, error) {
 	if err := ctx.Err(); err != nil {
@@ -284,7 +289,9 @@ func run(ctx context.Context, launch launcher, sudo sudoer, cmd Command) (Output
 	}
 	stop := context.AfterFunc(ctx, p.kill)
 	defer stop()
+	fed := make(chan struct{})
 	go func() {
+		defer close(fed)
 		if cmd.Stdin != nil {
 			// A command that does not read its input to the end is no failure.
 			_, _ = io.Copy(p.stdin, cmd.Stdin)
@@ -297,6 +304,12 @@ func run(ctx context.Context, launch launcher, sudo sudoer, cmd Command) (Output
 	copies.Go(func() { _, _ = io.Copy(&stderr, p.stderr) })
 	copies.Wait()
 	code, err := p.wait()
+	// The caller may use the reader again, so it is not left behind in use,
+	// unless it is one that blocks (a terminal).
+	select {
+	case <-fed:
+	case <-time.After(inputGrace):
+	}
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		return Output{}, ctxErr
 	}

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net"
@@ -232,13 +231,4 @@ func noLeak(t *testing.T) {
 		}
 		t.Errorf("goroutines are left:\n%s", strings.Join(left, "\n\n"))
 	})
-}
-
-// lines gives what a reader gives line by line.
-func lines(r io.Reader) []string {
-	var out []string
-	for s := bufio.NewScanner(r); s.Scan(); {
-		out = append(out, s.Text())
-	}
-	return out
 }

@@ -17,7 +17,7 @@ import (
 
 // ErrNoPodman is wrapped by the error of PodmanLink when no way led to
 // Podman's API.
-var ErrNoPodman = errors.New("Podman's API can't be reached")
+var ErrNoPodman = errors.New("no way to Podman's API")
 
 // Link is a way to Podman's API on a machine, open until Close.
 type Link struct {

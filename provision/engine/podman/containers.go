@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/benchctl/benchctl/provision/engine"
 	"maps"
 	"slices"
 	"strconv"
@@ -15,6 +14,8 @@ import (
 	"github.com/containers/podman/v5/pkg/bindings/containers"
 	"github.com/containers/podman/v5/pkg/domain/entities/reports"
 	"github.com/containers/podman/v5/pkg/domain/entities/types"
+
+	"github.com/benchctl/benchctl/provision/engine"
 )
 
 func (e *podman) Containers(ctx context.Context) ([]engine.Container, error) {

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/benchctl/benchctl/provision/engine"
 	"net/http"
 	"strings"
 
 	"github.com/containers/podman/v5/pkg/errorhandling"
+
+	"github.com/benchctl/benchctl/provision/engine"
 )
 
 // causes are the engine's words for kinds of failure that it gives no code
@@ -21,7 +22,6 @@ var causes = []struct {
 	{"is already in use by", engine.ErrNameInUse},
 	{"container already exists", engine.ErrNameInUse},
 	{"network already exists", engine.ErrNameInUse},
-	{"network name", engine.ErrNameInUse},
 	{"address already in use", engine.ErrPortInUse},
 	{"port is already allocated", engine.ErrPortInUse},
 	{"no such container", engine.ErrNotFound},
@@ -68,13 +68,6 @@ func kindOf(model *errorhandling.ErrorModel) error {
 		return engine.ErrUnreachable
 	}
 	for _, c := range causes {
-		if c.text == "network name" {
-			// 'network name benchctl already used: network already exists'
-			if strings.Contains(model.Message, "network name") && strings.Contains(model.Message, "already used") {
-				return c.kind
-			}
-			continue
-		}
 		if strings.Contains(model.Because, c.text) || strings.Contains(model.Message, c.text) {
 			return c.kind
 		}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/benchctl/benchctl/provision/engine"
 	"io"
 	"maps"
 	"net"
@@ -18,6 +17,8 @@ import (
 	"github.com/containers/podman/v5/pkg/api/handlers"
 	"github.com/containers/podman/v5/pkg/bindings"
 	"github.com/containers/podman/v5/pkg/bindings/containers"
+
+	"github.com/benchctl/benchctl/provision/engine"
 )
 
 // Exec runs a command in a container. When ctx ends it comes back at once;

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/benchctl/benchctl/provision/engine"
 	"maps"
 
 	"github.com/containers/podman/v5/pkg/bindings/network"
 	"github.com/containers/podman/v5/pkg/bindings/volumes"
 	"go.podman.io/common/libnetwork/types"
+
+	"github.com/benchctl/benchctl/provision/engine"
 )
 
 func (e *podman) Networks(ctx context.Context) ([]engine.Network, error) {

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/benchctl/benchctl/provision/engine"
 	"io"
 	"net"
 	"net/http"
@@ -21,6 +20,8 @@ import (
 	"github.com/containers/podman/v5/pkg/bindings"
 	"github.com/containers/podman/v5/pkg/bindings/system"
 	"github.com/containers/podman/v5/pkg/errorhandling"
+
+	"github.com/benchctl/benchctl/provision/engine"
 )
 
 // MinimalAPI is the oldest version of Podman's libpod API that is spoken.

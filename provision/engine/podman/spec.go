@@ -2,7 +2,6 @@ package podman
 
 import (
 	"fmt"
-	"github.com/benchctl/benchctl/provision/engine"
 	"maps"
 	"math"
 	"slices"
@@ -15,6 +14,8 @@ import (
 	"go.podman.io/common/libnetwork/types"
 	"go.podman.io/image/v5/manifest"
 	"golang.org/x/sys/unix"
+
+	"github.com/benchctl/benchctl/provision/engine"
 )
 
 // cpuPeriod is the accounting period of a CPU quota, in microseconds: the
@@ -63,9 +64,12 @@ func generate(c engine.ContainerSpec) (*specgen.SpecGenerator, error) {
 		s.Networks = map[string]types.PerNetworkOptions{c.Network: {Aliases: slices.Clone(c.Aliases)}}
 	}
 	s.ResourceLimits = limits(c)
-	for name, limit := range map[string]uint64{"nofile": c.NoFile, "nproc": c.NProc} {
-		if limit > 0 {
-			s.Rlimits = append(s.Rlimits, specs.POSIXRlimit{Type: name, Hard: limit, Soft: limit})
+	for _, l := range []struct {
+		name  string
+		limit uint64
+	}{{"nofile", c.NoFile}, {"nproc", c.NProc}} {
+		if l.limit > 0 {
+			s.Rlimits = append(s.Rlimits, specs.POSIXRlimit{Type: l.name, Hard: l.limit, Soft: l.limit})
 		}
 	}
 	if c.StopSignal != "" {

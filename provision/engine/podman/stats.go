@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/benchctl/benchctl/provision/engine"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/benchctl/benchctl/provision/engine"
 )
 
 // statsReport is one line of the API's stream. Podman 4 gives the network

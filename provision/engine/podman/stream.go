@@ -6,12 +6,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"github.com/benchctl/benchctl/provision/engine"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/benchctl/benchctl/provision/engine"
 )
 
 // maxFrame bounds a frame of a multiplexed stream; a longer one means that
