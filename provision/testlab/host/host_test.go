@@ -386,3 +386,18 @@ func (s *sayings) String() string {
 	defer s.mu.Unlock()
 	return s.buf.String()
 }
+
+func TestOtherLabs(t *testing.T) {
+	h, _ := testHost(t)
+	if !h.noLabUp() || len(h.otherLabs()) != 0 {
+		t.Errorf("an empty cache: %v", h.otherLabs())
+	}
+	for _, id := range []string{h.Paths.ID, "beside"} {
+		if err := os.MkdirAll(filepath.Join(h.Paths.Cached("labs"), id), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := h.otherLabs(); h.noLabUp() || len(got) != 1 || got[0] != "beside" {
+		t.Errorf("two labs: %v", got)
+	}
+}

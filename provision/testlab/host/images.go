@@ -159,6 +159,21 @@ func (h *Host) noLabUp() bool {
 	return os.IsNotExist(err) || err == nil && len(labs) == 0
 }
 
+// otherLabs lists the labs of this cache but this one.
+func (h *Host) otherLabs() []string {
+	labs, err := os.ReadDir(h.Paths.Cached("labs"))
+	if err != nil {
+		return nil // None yet.
+	}
+	var others []string
+	for _, l := range labs {
+		if l.Name() != h.Paths.ID {
+			others = append(others, l.Name())
+		}
+	}
+	return others
+}
+
 func installed(program string) bool {
 	_, err := exec.LookPath(program)
 	return err == nil

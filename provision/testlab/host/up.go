@@ -35,6 +35,9 @@ func (h *Host) Up(ctx context.Context, inventory string, pull bool) (place.Facts
 		return facts, err
 	}
 	facts.Images = list
+	if others := h.otherLabs(); len(others) > 0 {
+		h.Board.Say("%d more on this machine: labs beside each other must not run containers on networks of the same name", len(others))
+	}
 	if err := h.writeInventory(&facts, inventory); err != nil {
 		return facts, err
 	}

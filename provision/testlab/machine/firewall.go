@@ -48,6 +48,7 @@ func RulesToDrop(saved, subnetPrefix string, networks []string) [][]string {
 		for _, r := range c.rules {
 			drop[c] = drop[c] || mentions(r, subnetPrefix)
 		}
+		drop[c] = drop[c] && !shared(c, chains, subnetPrefix)
 	}
 	rest := map[*chain]int{}
 	for _, c := range chains {
@@ -55,7 +56,7 @@ func RulesToDrop(saved, subnetPrefix string, networks []string) [][]string {
 			continue
 		}
 		for _, r := range c.rules {
-			ours := strings.HasPrefix(c.name, "NETAVARK") && mentions(r, subnetPrefix)
+			ours := mentions(r, subnetPrefix) && (strings.HasPrefix(c.name, "NETAVARK") || strings.Contains(r, " -j NETAVARK"))
 			for d, dropped := range drop {
 				ours = ours || dropped && d.table == c.table && jumpsTo(r, d.name)
 			}
@@ -72,6 +73,28 @@ func RulesToDrop(saved, subnetPrefix string, networks []string) [][]string {
 		}
 	}
 	return append(calls, emptyChains(chains, drop, rest)...)
+}
+
+// shared says whether a network of another address range uses the chain too: chains are named after networks, and two
+// Podmans of one machine may each have a network of the same name.
+func shared(c *chain, chains []*chain, subnetPrefix string) bool {
+	foreign := func(rule, flag string) bool {
+		_, address, found := strings.Cut(rule, " "+flag+" ")
+		return found && !strings.HasPrefix(address, subnetPrefix)
+	}
+	for _, r := range c.rules {
+		if foreign(r, "--to-destination") {
+			return true
+		}
+	}
+	for _, from := range chains {
+		for _, r := range from.rules {
+			if from.table == c.table && jumpsTo(r, c.name) && foreign(r, "-s") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // emptyChains removes netavark's general chains where nobody's network is left in the table.

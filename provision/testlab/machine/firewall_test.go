@@ -22,6 +22,7 @@ func TestRulesToDrop(t *testing.T) {
 	}{
 		{"rules-alone", "iptables-alone.txt", nil},
 		{"rules-beside-another", "iptables-beside-another.txt", []string{"tlx-net"}},
+		{"rules-of-one-name", "iptables-of-one-name.txt", []string{"podman"}},
 		{"rules-idle", "iptables-idle.txt", nil},
 		{"rules-none", "iptables-none.txt", nil},
 	}

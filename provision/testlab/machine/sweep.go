@@ -104,7 +104,7 @@ func Sweep(ctx context.Context, p place.Paths, r Remains) error {
 		endOurs(p, r.IDs),
 		Unmount(p.Run, p.GraphRoot()),
 		dropNamespaces(r.Namespaces),
-		dropNames(namesFolder, r.Networks),
+		dropNames(namesFolder, r.Networks, r.SubnetPrefixes),
 		dropContainerState(r.IDs),
 	}
 	for _, prefix := range r.SubnetPrefixes {
@@ -132,10 +132,15 @@ func endOurs(p place.Paths, ids []string) error {
 const namesFolder = "/run/containers/networks/aardvark-dns"
 
 // dropNames takes the lab's networks out of aardvark-dns, and ends it if it has no other.
-func dropNames(folder string, networks []string) error {
+func dropNames(folder string, networks, subnetPrefixes []string) error {
 	dropped := false
 	for _, n := range networks {
-		dropped = os.Remove(filepath.Join(folder, n)) == nil || dropped
+		file := filepath.Join(folder, n)
+		content, err := os.ReadFile(file)
+		if err != nil || !allOurs(string(content), subnetPrefixes) {
+			continue // Gone with its last container, as it should be, or somebody else's network of that name.
+		}
+		dropped = os.Remove(file) == nil || dropped
 	}
 	pidFile := filepath.Join(folder, "aardvark.pid")
 	content, err := os.ReadFile(pidFile)
@@ -167,6 +172,23 @@ func dropNames(folder string, networks []string) error {
 		return fmt.Errorf("end aardvark-dns: %w", err)
 	}
 	return nil
+}
+
+// allOurs says whether each line of a file of aardvark-dns (the gateway, then a container each) is about an address of
+// ours.
+func allOurs(names string, subnetPrefixes []string) bool {
+	for _, line := range strings.Split(strings.TrimSpace(names), "\n") {
+		ours := false
+		for _, word := range strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == ',' }) {
+			for _, prefix := range subnetPrefixes {
+				ours = ours || strings.HasPrefix(word, prefix)
+			}
+		}
+		if !ours {
+			return false
+		}
+	}
+	return true
 }
 
 func dropNamespaces(paths []string) error {

@@ -83,17 +83,29 @@ func TestFindRemains(t *testing.T) {
 
 func TestDropNames(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"benchctl", "foreign", "aardvark.pid"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("0\n"), 0o644); err != nil {
+	for name, content := range map[string]string{
+		"aardvark.pid": "0\n",
+		"ours":         "10.123.0.1\naaa 10.123.0.2  keycloak-server-1,aaa\nbbb 10.123.0.3  traefik,bbb\n",
+		"one-name":     "10.155.0.1\nccc 10.155.0.2  traefik,ccc\nddd 10.123.0.2  traefik,ddd\n",
+		"foreign":      "10.123.0.1\n", // Not named as ours.
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := dropNames(dir, []string{"benchctl", "never-was"}); err != nil {
+	if err := dropNames(dir, []string{"ours", "one-name", "never-was"}, []string{"10.123."}); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 2 || entries[0].Name() != "aardvark.pid" || entries[1].Name() != "foreign" {
-		t.Errorf("got %v, %v", entries, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if want := []string{"aardvark.pid", "foreign", "one-name"}; !reflect.DeepEqual(left, want) {
+		t.Errorf("left: %v, want %v", left, want)
 	}
 }
 

@@ -1,7 +1,9 @@
 // Package place says where the lab host keeps what: which folders, which files, and the facts of the lab that is up.
 //
 // The promise: every path of a lab follows from two folders, so that two labs with different run folders share
-// nothing but the store of images. It is not for looking at the machine: nothing here starts or asks anything but
+// no file but the store of images. They do share the machine's network, in which netavark names bridges, firewall chains
+// and DNS zones after Podman's networks: labs beside each other must not run containers on networks of the same name
+// (Podman's default network is one) at the same time. It is not for looking at the machine: nothing here starts or asks anything but
 // the file system.
 package place
 
