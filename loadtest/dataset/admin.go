@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -250,18 +251,38 @@ func release(version string) int {
 	return n
 }
 
-// version asks the server for its own; empty if it doesn't tell.
-func (a *admin) version(ctx context.Context) (string, error) {
-	var info struct {
+// serverInfo is what a server tells about itself; each may be missing.
+type serverInfo struct {
+	version string
+	// algorithms are the names of the hashes it can make, in order.
+	algorithms []string
+}
+
+// info asks the server about itself.
+func (a *admin) info(ctx context.Context) (serverInfo, error) {
+	var answer struct {
 		SystemInfo struct {
 			Version string `json:"version"`
 		} `json:"systemInfo"`
+		Providers struct {
+			Hashing struct {
+				Providers map[string]json.RawMessage `json:"providers"`
+			} `json:"password-hashing"`
+		} `json:"providers"`
 	}
-	_, err := a.call(ctx, http.MethodGet, "/admin/serverinfo", nil, &info)
-	if err != nil {
-		return "", fmt.Errorf("ask the server for its version: %w", err)
+	if _, err := a.call(ctx, http.MethodGet, "/admin/serverinfo", nil, &answer); err != nil {
+		return serverInfo{}, fmt.Errorf("ask the server about itself: %w", err)
 	}
-	return info.SystemInfo.Version, nil
+	return serverInfo{answer.SystemInfo.Version, slices.Sorted(maps.Keys(answer.Providers.Hashing.Providers))}, nil
+}
+
+// accepts tells whether a server can hash as a policy says. It is asked before
+// anything is changed: what is there may be removed for what can't be made.
+func (i serverInfo) accepts(p policy) error {
+	if p.algorithm == "" || len(i.algorithms) == 0 || slices.Contains(i.algorithms, p.algorithm) {
+		return nil
+	}
+	return fmt.Errorf("the server knows no hash algorithm %q; it knows %s", p.algorithm, strings.Join(i.algorithms, ", "))
 }
 
 func realmPath(realm string) string { return "/admin/realms/" + url.PathEscape(realm) }

@@ -204,7 +204,11 @@ func (f *fakeKeycloak) answer(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.TrimPrefix(path, "/admin/"), "/")
 	switch {
 	case parts[0] == "serverinfo":
-		f.json(w, map[string]any{"systemInfo": map[string]string{"version": f.version}})
+		algorithms := map[string]any{argon2id: 1, pbkdf2SHA256: 1, pbkdf2SHA512: 1, "scrypt": 1}
+		f.json(w, map[string]any{
+			"systemInfo": map[string]string{"version": f.version},
+			"providers":  map[string]any{"password-hashing": map[string]any{"providers": algorithms}},
+		})
 	case len(parts) == 1:
 		f.allRealms(w, r)
 	default:

@@ -85,7 +85,7 @@ func TestFaultsThatStay(t *testing.T) {
 		"refused":           {"/partialImport", 400, 1, []string{"answered 400: it is broken"}},
 		"realm refused":     {"POST /auth/admin/realms$", 400, 1, []string{"make realm_000: POST ", "answered 400: it is broken"}},
 		"forbidden":         {"/partialImport", 403, 2, []string{"answered 403"}},
-		"token not taken":   {"/serverinfo", 401, 2, []string{"ask the server for its version: GET ", "answered 401"}},
+		"token not taken":   {"/serverinfo", 401, 2, []string{"ask the server about itself: GET ", "answered 401"}},
 		"no administrator":  {"/realms/master/protocol", 401, 1, []string{`log in as administrator "admin": check the name and the password: POST `, "answered 401"}},
 		"master is missing": {"/realms/master/protocol", 404, 1, []string{"log in as administrator"}},
 	} {
@@ -161,7 +161,7 @@ func TestAdminToken(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				if _, err := a.version(t.Context()); err != nil {
+				if _, err := a.info(t.Context()); err != nil {
 					t.Error(err)
 				}
 			})
@@ -174,11 +174,11 @@ func TestAdminToken(t *testing.T) {
 	t.Run("ended early", func(t *testing.T) {
 		f := newFake(t)
 		a := newAdmin(f.keycloak())
-		if _, err := a.version(t.Context()); err != nil {
+		if _, err := a.info(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		f.tokens = map[string]time.Time{}
-		if _, err := a.version(t.Context()); err != nil || f.logins != 2 || len(f.clock.waited) != 0 {
+		if _, err := a.info(t.Context()); err != nil || f.logins != 2 || len(f.clock.waited) != 0 {
 			t.Errorf("%v, %d logins, waited %v", err, f.logins, f.clock.waited)
 		}
 	})

@@ -90,6 +90,7 @@ type importer struct {
 	spec     Spec
 	template *Template
 	options  Options
+	policy   policy
 	hashing  Hashing
 	started  time.Time
 
@@ -99,16 +100,24 @@ type importer struct {
 }
 
 func (m *importer) run(ctx context.Context) error {
-	var err error
-	if m.result.Server, err = m.version(ctx); err != nil {
+	policy, err := parsePolicy(m.policyText())
+	if err != nil {
 		return err
 	}
+	info, err := m.info(ctx)
+	if err != nil {
+		return err
+	}
+	if err := info.accepts(policy); err != nil {
+		return err
+	}
+	m.policy, m.result.Server = policy, info.version
 	found, err := m.observe(ctx, m.spec)
 	if err != nil {
 		return err
 	}
 	known := knownHashing(m.spec.realmDigest(), m.result.Server, found)
-	if h, ok := m.policy().explicit(release(m.result.Server)); ok {
+	if h, ok := m.policy.explicit(release(m.result.Server)); ok {
 		known = h.String()
 	}
 	actions, err := decide(m.spec, known, len(m.template.users), found)
@@ -139,21 +148,12 @@ func (m *importer) run(ctx context.Context) error {
 	return nil
 }
 
+// policyText is the dataset's password policy, or the template's.
 func (m *importer) policyText() string {
 	if m.spec.Hash != "" {
 		return m.spec.Hash
 	}
 	return m.template.policy
-}
-
-// policy is what is said about hashing; a policy that can't be read says
-// nothing, and the server refuses it soon.
-func (m *importer) policy() policy {
-	p, err := parsePolicy(m.policyText())
-	if err != nil {
-		return policy{}
-	}
-	return p
 }
 
 // observe looks at the realms of the dataset, in their order, and after them

@@ -204,6 +204,25 @@ func TestImportChangesWhatIsThere(t *testing.T) {
 	}
 }
 
+func TestAPolicyThatCantBeIsFoundBeforeAnythingIsRemoved(t *testing.T) {
+	for policy, want := range map[string]string{
+		"hashAlgorithm(bcrypt)":     `the server knows no hash algorithm "bcrypt"; it knows argon2, pbkdf2-sha256, pbkdf2-sha512, scrypt`,
+		"hashIterations(thousands)": "hashIterations(thousands) is not a number",
+	} {
+		f := newFake(t)
+		f.mustImport(spec(1, 1, 1))
+		f.forget()
+		s := spec(1, 1, 1)
+		s.Hash = policy
+		if _, err := f.keycloak().Import(t.Context(), s, baseline(t), Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v", err)
+		}
+		if w := f.writes(); len(w) != 0 {
+			t.Errorf("before that it did %q", w)
+		}
+	}
+}
+
 func TestImportLeavesForeignRealmsAlone(t *testing.T) {
 	f := newFake(t)
 	f.realms["realm_001"] = &fakeRealm{Name: "realm_001"}

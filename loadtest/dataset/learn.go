@@ -86,7 +86,7 @@ func (m *importer) probe(ctx context.Context, realm string) (h Hashing, err erro
 	if err != nil {
 		return h, err
 	}
-	h, warnings, err := fromStored(stored, m.policy(), release(m.result.Server))
+	h, warnings, err := fromStored(stored, m.policy, release(m.result.Server))
 	m.result.Warnings = append(m.result.Warnings, warnings...)
 	return h, err
 }
