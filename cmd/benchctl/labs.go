@@ -88,11 +88,7 @@ func (a *app) standingScenario(ctx context.Context, f *scenarioFlags, lab *provi
 }
 
 func (a *app) connect(ctx context.Context, target inventory.Target, s *scenarios.Scenario) (*provision.Lab, error) {
-	lab, err := provision.Open(ctx, target, s, remote.Options{Notice: a.notice, Ask: a.ask}, provision.Options{Now: a.now, Progress: a.stepProgress()})
-	if err != nil {
-		return nil, fmt.Errorf("target %q: %w", target.Name, err)
-	}
-	return lab, nil
+	return provision.Open(ctx, target, s, remote.Options{Notice: a.notice, Ask: a.ask}, provision.Options{Now: a.now, Progress: a.stepProgress()})
 }
 
 // notice tells what a connection has to say that stops nothing.

@@ -150,7 +150,10 @@ func (a *app) showCampaign(dir string, s campaign.Summary, failure error, asJSON
 			}
 		}
 	}
-	fmt.Fprintf(a.stderr, "\nResults are in %s\n", dir)
+	if asJSON || len(s.Results) == 0 || errors.Is(failure, campaign.ErrInterrupted) {
+		// The text report says it itself.
+		fmt.Fprintf(a.stderr, "\nResults are in %s\n", dir)
+	}
 	if len(s.Remains) > 0 {
 		fmt.Fprintf(a.stderr, "Still on the target: %s\nRemove it with: benchctl teardown -data\n", strings.Join(s.Remains, ", "))
 	}
