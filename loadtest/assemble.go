@@ -139,7 +139,7 @@ func (e *engine) emptyResult(started time.Time) *Result {
 	r := &Result{
 		Schema: Schema, Test: e.Settings, Started: started.UTC(), Reasons: []string{},
 		Operations: map[string]*Operation{}, Iterations: operationOf(stats.NewFigures(), false),
-		Thresholds: []ThresholdResult{},
+		Thresholds: []ThresholdResult{}, Warnings: e.warnings,
 	}
 	if e.pool != nil {
 		wanted, open, failures, reopened := e.pool.Counts()

@@ -136,12 +136,29 @@ func (s Settings) checkFlows(wrong func(string, ...any)) {
 	if _, err := oidc.NewPlan(nil, s.flowOptions(), s.FlowNames()); err != nil {
 		wrong("%w", err)
 	}
+	for _, share := range []struct {
+		name string
+		s    float64
+	}{{"logout_share", s.LogoutShare}, {"bad_login_share", s.BadLoginShare}} {
+		switch {
+		case !(share.s >= 0 && share.s <= 1):
+			wrong("%s %g: it is a share from 0 to 1", share.name, share.s)
+		case share.s > 0 && !slices.Contains(s.FlowNames(), oidc.Login):
+			wrong("%s: there is no login in this test", share.name)
+		}
+	}
+	if s.ProviderRealm < 0 || s.BrokerLogin && s.ProviderRealm >= s.Identities.Realms {
+		wrong("provider_realm %d: there are %d realms, counted from 0", s.ProviderRealm, s.Identities.Realms)
+	}
 }
 
 func (s Settings) flowOptions() oidc.Options {
 	return oidc.Options{
 		Scope: s.Scope, Offline: s.Offline, PKCE: s.PKCE, ClientAuth: s.ClientAuth,
 		RedirectURI: s.RedirectURI, Audience: s.Audience, Alias: s.Alias,
+		KeepCookies: s.KeepCookies, LogoutShare: s.LogoutShare, BadLoginShare: s.BadLoginShare,
+		BrokerLogin: s.BrokerLogin, ProviderRealm: s.ProviderRealm,
+		Admin: s.URL, AdminUser: s.AdminUser, AdminPassword: s.AdminPassword.Reveal(),
 	}
 }
 
@@ -287,9 +304,9 @@ func (s Settings) thresholds() ([]threshold.Threshold, error) {
 	closed := s.Load.Kind == Closed || s.Load.Kind == Connections
 	var list []threshold.Threshold
 	var errs []error
-	operations := []string{}
-	for _, f := range s.FlowNames() {
-		operations = append(operations, oidc.Operations(f)...)
+	var operations []string
+	if p, err := oidc.NewPlan(nil, s.flowOptions(), s.FlowNames()); err == nil {
+		operations = p.Operations
 	}
 	for _, text := range texts {
 		t, err := threshold.Parse(text)

@@ -26,8 +26,15 @@ func (e *engine) runClosed(ctx context.Context, st *stage) {
 		left.Store(int64(st.requests))
 	}
 	var wg sync.WaitGroup
-	for i := range st.vus {
-		v := e.newVU(i)
+	vus := make([]*vu, st.vus)
+	for i := range vus {
+		vus[i] = e.newVU(i)
+		if start, _ := users.Span(i); start == 0 {
+			e.rec.join() // those that are there from the beginning
+		}
+	}
+	e.watch.staffed(st)
+	for i, v := range vus {
 		start, stop := users.Span(i)
 		wg.Go(func() {
 			defer v.Renew()
@@ -43,10 +50,12 @@ func (v *vu) loop(ctx context.Context, st *stage, start, stop time.Duration, lef
 	e := v.engine
 	timer := pace.SleepTimer(e.Clock)
 	defer func() { _ = timer.Close() }() // a sleeping timer can't fail
-	if timer.Until(ctx, start) != nil {
-		return
+	if start > st.origin {
+		if timer.Until(ctx, start) != nil {
+			return
+		}
+		e.rec.join()
 	}
-	e.rec.join()
 	defer e.rec.leave()
 	for {
 		now := e.Clock.Now()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/benchctl/benchctl/loadtest/client"
@@ -47,6 +48,7 @@ type engine struct {
 	ownersN    int
 	steps      int // begun so far
 	sessionsIn time.Duration
+	warnings   []string
 }
 
 // discoveryTimeout bounds the first look at the server.
@@ -71,6 +73,10 @@ func prepare(ctx context.Context, s Settings, o Options) (*engine, error) {
 		return nil, err
 	}
 	plan.WallClock = o.WallClock
+	warnings, err := s.preflight(systemLimits())
+	if err != nil {
+		return nil, err
+	}
 	trust, err := trustOf(s)
 	if err != nil {
 		return nil, err
@@ -79,7 +85,7 @@ func prepare(ctx context.Context, s Settings, o Options) (*engine, error) {
 		Dial: o.Dial, DialAddress: s.DialAddress, TLS: trust,
 		Timeout: s.Timeout.Duration(), Now: o.Clock.Now, UserAgent: o.UserAgent,
 	}
-	e := &engine{Settings: s, Options: o, plan: plan, flows: s.FlowNames(), ownersN: s.owners()}
+	e := &engine{Settings: s, Options: o, plan: plan, flows: s.FlowNames(), ownersN: s.owners(), warnings: warnings}
 	e.newClient = func() client.Client { return client.For(s.URL, config) }
 	e.rec = newRecorder(plan.Operations)
 	total := 0.0
@@ -94,6 +100,9 @@ func prepare(ctx context.Context, s Settings, o Options) (*engine, error) {
 	within, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
 	if err := plan.Discover(within, s.URL, e.newClient); err != nil {
+		return nil, err
+	}
+	if err := plan.Prepare(within, e.newClient); err != nil {
 		return nil, err
 	}
 	return e, nil
@@ -124,19 +133,17 @@ func (e *engine) run(ctx context.Context) (*Result, error) {
 		return e.withoutLoad(ctx, started, failure), nil
 	}
 	keepCtx, endKeeping := context.WithCancel(runCtx)
-	kept := make(chan struct{})
-	go func() {
-		defer close(kept)
-		if e.pool != nil {
-			e.pool.Keep(keepCtx)
-		}
-	}()
+	var keepers sync.WaitGroup
+	keepers.Go(func() { e.plan.Keep(keepCtx, e.newClient) })
+	if e.pool != nil {
+		keepers.Go(func() { e.pool.Keep(keepCtx) })
+	}
 	e.origin = e.Clock.Now()
 	e.watch = newWatcher(e, stop)
 	segments, err := e.runCourse(runCtx)
 	cause := context.Cause(runCtx)
 	endKeeping()
-	<-kept
+	keepers.Wait()
 	if err != nil && cause == nil {
 		return nil, err // the pacer itself failed
 	}

@@ -117,7 +117,6 @@ func (e *engine) runOpen(ctx context.Context, st *stage) error {
 	work := func(number int, t ticket, has bool) {
 		v := e.newVU(number)
 		defer v.Renew()
-		e.rec.join()
 		defer e.rec.leave()
 		own := make(chan ticket, 1)
 		for {
@@ -131,6 +130,7 @@ func (e *engine) runOpen(ctx context.Context, st *stage) error {
 		}
 	}
 	d.hire = func(number int, t ticket) {
+		e.rec.join()
 		wg.Go(func() { work(number, t, true) })
 	}
 	// Workers that are sure to be needed are there before the load begins.
@@ -140,8 +140,10 @@ func (e *engine) runOpen(ctx context.Context, st *stage) error {
 	}
 	for number := range atOnce {
 		d.workers++
+		e.rec.join()
 		wg.Go(func() { work(number, ticket{}, false) })
 	}
+	e.watch.staffed(st)
 	err := pace.Release(ctx, e.Clock, timer, st.origin, e.arrivals(st), func(intended, now time.Duration) {
 		w := st.windowOf(intended)
 		w.started.Add(1)

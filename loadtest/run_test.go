@@ -231,6 +231,18 @@ func TestSettingsAreRefused(t *testing.T) {
 		{"unknown model", func(s *Settings) { s.Load.Kind = "soak" }, `load model "soak"`},
 		{"client authentication", func(s *Settings) { s.ClientAuth = "jwt" }, "post or basic"},
 		{"no redirect URI", func(s *Settings) { s.RedirectURI = "" }, "redirect URI"},
+		{"logout share", func(s *Settings) { s.LogoutShare = 1.5 }, "logout_share 1.5"},
+		{"bad logins without logins", func(s *Settings) { s.Flow, s.BadLoginShare = "jwks", 0.1 }, "no login in this test"},
+		{"admin flow without an administrator", func(s *Settings) { s.Flow = "admin-users" }, "administrator"},
+		{"unknown arrivals", func(s *Settings) { s.Load.Arrivals = "random" }, "arrivals"},
+		{"think time in an open model", func(s *Settings) {
+			s.Load = Load{Kind: ConstRate, Rate: 5, Duration: Seconds(time.Second), ThinkTime: Seconds(time.Second)}
+		}, "closed model"},
+		{"ladder without steps", func(s *Settings) { s.Load = Load{Kind: Ladder, Duration: Seconds(time.Second)} }, "no steps"},
+		{"half a connection", func(s *Settings) { s.Load = Load{Kind: Connections, Steps: []float64{1.5}, Requests: 5} }, "whole"},
+		{"search that ends before it begins", func(s *Settings) {
+			s.Load = Load{Kind: Capacity, Rate: 50, MaxRate: 10, Duration: Seconds(time.Second)}
+		}, "max_rate 10"},
 		{"pattern", func(s *Settings) { s.Identities.UserPattern = "user_%s" }, "pattern of user names"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

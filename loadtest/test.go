@@ -35,20 +35,34 @@ type Settings struct {
 	AbortOn    []string `json:"abort_on,omitempty"`
 	AbortAfter Seconds  `json:"abort_after_s,omitempty"`
 
-	Sessions    int     `json:"sessions,omitempty"`
-	ReuseUsers  bool    `json:"reuse_users,omitempty"`
-	Offline     bool    `json:"offline,omitempty"`
-	PKCE        bool    `json:"pkce,omitempty"`
-	NewConns    bool    `json:"new_connections,omitempty"` // a new connection for each iteration
-	Timeout     Seconds `json:"timeout_s"`
-	Scope       string  `json:"scope"`
-	ClientAuth  string  `json:"client_auth"` // post or basic
-	RedirectURI string  `json:"redirect_uri"`
-	Audience    string  `json:"audience,omitempty"`
-	Alias       string  `json:"alias,omitempty"`
-	CACert      string  `json:"cacert,omitempty"`
-	Insecure    bool    `json:"insecure,omitempty"`
-	Seed        int64   `json:"seed"`
+	Sessions   int  `json:"sessions,omitempty"`
+	ReuseUsers bool `json:"reuse_users,omitempty"`
+	Offline    bool `json:"offline,omitempty"`
+	PKCE       bool `json:"pkce,omitempty"`
+	NewConns   bool `json:"new_connections,omitempty"` // a new connection for each iteration
+	// KeepCookies keeps a virtual user's cookies from one login to the next.
+	KeepCookies bool `json:"keep_cookies,omitempty"`
+	// LogoutShare of the logins are followed by a logout; BadLoginShare of
+	// them are with a wrong password, which has to be refused. From 0 to 1.
+	LogoutShare   float64 `json:"logout_share,omitempty"`
+	BadLoginShare float64 `json:"bad_login_share,omitempty"`
+	// BrokerLogin opens the sessions of broker-token by a login through the
+	// identity provider Alias, whose users are those of the realm number
+	// ProviderRealm.
+	BrokerLogin   bool `json:"broker_login,omitempty"`
+	ProviderRealm int  `json:"provider_realm,omitempty"`
+	// AdminUser and AdminPassword are for the admin flows.
+	AdminUser     string        `json:"admin_user,omitempty"`
+	AdminPassword secret.String `json:"admin_password,omitzero"`
+	Timeout       Seconds       `json:"timeout_s"`
+	Scope         string        `json:"scope"`
+	ClientAuth    string        `json:"client_auth"` // post or basic
+	RedirectURI   string        `json:"redirect_uri"`
+	Audience      string        `json:"audience,omitempty"`
+	Alias         string        `json:"alias,omitempty"`
+	CACert        string        `json:"cacert,omitempty"`
+	Insecure      bool          `json:"insecure,omitempty"`
+	Seed          int64         `json:"seed"`
 	// Host replaces the address that is dialled, host:port, while URL's own
 	// stays in the request; empty for none.
 	DialAddress string `json:"dial_address,omitempty"`

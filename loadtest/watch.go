@@ -78,6 +78,14 @@ func (w *watcher) begin(st *stage) {
 	}()
 }
 
+// staffed tells that the first virtual users are there: from now on their
+// number counts, where the window has begun already.
+func (w *watcher) staffed(st *stage) {
+	if from, _ := st.shape.Window(); from == 0 {
+		w.e.rec.resetActive()
+	}
+}
+
 // end stops watching and gives what was read at the borders. It waits for the
 // target's sampler within ctx.
 func (w *watcher) end(ctx context.Context) measured {

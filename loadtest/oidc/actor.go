@@ -23,19 +23,20 @@ type Actor struct {
 	sessions []*Session
 	turn     int
 
-	req     client.Request
-	ans     client.Response
-	header  [4]client.Field
-	form    []byte
-	current *Session
+	req      client.Request
+	ans      client.Response
+	header   [4]client.Field
+	form     []byte
+	current  *Session
+	resource *resource
 
 	// intended is when the iteration's first request should have started;
 	// 0 after it has.
 	intended time.Duration
 	// from the steps before, in one iteration.
-	state, nonce, verifier, code, action string
-	clientID, secret, user, pass         string
-	granted                              Tokens
+	state, nonce, verifier, code, action, thing string
+	clientID, secret, user, pass                string
+	granted                                     Tokens
 }
 
 // NewActor makes the virtual user with that number, from 0. It belongs to the
@@ -63,11 +64,7 @@ func (a *Actor) step(ctx context.Context, op string, check func(*Actor) *Failure
 	err := a.http.Do(ctx, &a.req, &a.ans)
 	var f *Failure
 	if err != nil {
-		f = &Failure{Class: stats.Reset, Text: err.Error()}
-		var known *client.Error
-		if errors.As(err, &known) {
-			f.Class = known.Class
-		}
+		f = &Failure{Class: classOf(err), Text: err.Error()}
 	} else if f = check(a); f != nil {
 		f.Status = a.ans.Status
 	}
@@ -88,6 +85,15 @@ func (a *Actor) step(ctx context.Context, op string, check func(*Actor) *Failure
 		a.describe(f, op)
 	}
 	return f
+}
+
+// classOf is the class of a request without an answer.
+func classOf(err error) stats.Class {
+	var known *client.Error
+	if errors.As(err, &known) {
+		return known.Class
+	}
+	return stats.Reset
 }
 
 // describe completes a failure and hands it on, where it is wanted.

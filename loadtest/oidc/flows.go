@@ -18,6 +18,8 @@ const (
 	Logout            = "logout"
 	Entitlement       = "entitlement"
 	BrokerToken       = "broker-token"
+	AdminUsers        = "admin-users"
+	AdminClients      = "admin-clients"
 )
 
 // flow is one dialogue.
@@ -28,13 +30,17 @@ type flow struct {
 	session bool
 	// access and refresh tell which token of a session it needs fresh.
 	access, refresh bool
-	check           func(Options) error
-	run             func(a *Actor, ctx context.Context) *Failure
+	// admin tells that it needs the administrator's token.
+	admin bool
+	check func(Options) error
+	// extra are operations that only some options bring.
+	extra func(Options) []string
+	run   func(a *Actor, ctx context.Context) *Failure
 }
 
 // flowTable has every flow, in the order that messages list them.
 var flowTable = []flow{
-	{name: Login, operations: []string{"auth", "authenticate", "token"}, check: needsRedirect, run: (*Actor).login},
+	{name: Login, operations: []string{"auth", "authenticate", "token"}, check: needsRedirect, extra: loginExtras, run: (*Actor).login},
 	{name: PasswordGrant, operations: []string{PasswordGrant}, run: (*Actor).password},
 	{name: Refresh, operations: []string{Refresh}, session: true, refresh: true, run: (*Actor).refresh},
 	{name: UserInfo, operations: []string{UserInfo}, session: true, access: true, check: needsOpenID, run: (*Actor).userinfo},
@@ -45,6 +51,27 @@ var flowTable = []flow{
 	{name: Logout, operations: []string{PasswordGrant, Logout}, run: (*Actor).logout},
 	{name: Entitlement, operations: []string{Entitlement}, session: true, access: true, check: needsAudience, run: (*Actor).entitlement},
 	{name: BrokerToken, operations: []string{BrokerToken}, session: true, access: true, check: needsAlias, run: (*Actor).brokerToken},
+	{name: AdminUsers, operations: userAdmin.operations[:], admin: true, check: needsAdmin, run: func(a *Actor, ctx context.Context) *Failure { return a.administer(ctx, &userAdmin) }},
+	{name: AdminClients, operations: clientAdmin.operations[:], admin: true, check: needsAdmin, run: func(a *Actor, ctx context.Context) *Failure { return a.administer(ctx, &clientAdmin) }},
+}
+
+// all are a flow's operations under the options given.
+func (f *flow) all(o Options) []string {
+	if f.extra == nil {
+		return f.operations
+	}
+	return append(f.operations[:len(f.operations):len(f.operations)], f.extra(o)...)
+}
+
+func loginExtras(o Options) []string {
+	var ops []string
+	if o.BadLoginShare > 0 {
+		ops = append(ops, refused)
+	}
+	if o.LogoutShare > 0 {
+		ops = append(ops, Logout)
+	}
+	return ops
 }
 
 func flowNamed(name string) (*flow, bool) {
@@ -65,8 +92,8 @@ func Flows() []string {
 	return names
 }
 
-// Operations lists what a flow's requests are counted under; nil for an
-// unknown flow.
+// Operations lists what a flow's requests are counted under, with no options
+// set; nil for an unknown flow.
 func Operations(flowName string) []string {
 	if f, ok := flowNamed(flowName); ok {
 		return f.operations
@@ -97,6 +124,13 @@ func needsOpenID(o Options) error {
 func needsAudience(o Options) error {
 	if o.Audience == "" {
 		return errors.New("it needs an audience: the client that is the resource server")
+	}
+	return nil
+}
+
+func needsAdmin(o Options) error {
+	if o.AdminUser == "" || o.AdminPassword == "" {
+		return errors.New("it needs an administrator's name and password")
 	}
 	return nil
 }

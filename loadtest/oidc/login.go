@@ -17,19 +17,57 @@ func (a *Actor) login(ctx context.Context) *Failure {
 	if !a.plan.Options.KeepCookies {
 		a.jar.Clear()
 	}
+	o := &a.plan.Options
 	a.pick()
 	if f := a.openPage(ctx); f != nil {
 		return f
 	}
-	if f := a.submitForm(ctx); f != nil {
-		return f
+	if a.code == "" {
+		if o.BadLoginShare > 0 && a.rnd.Float64() < o.BadLoginShare {
+			return a.submitForm(ctx, refused, a.pass+"x", (*Actor).checkRefused)
+		}
+		if f := a.submitForm(ctx, "authenticate", a.pass, (*Actor).checkRedirect); f != nil {
+			return f
+		}
 	}
 	a.exchange()
-	return a.step(ctx, "token", (*Actor).checkLoginTokens)
+	f := a.step(ctx, "token", (*Actor).checkLoginTokens)
+	if f != nil || o.LogoutShare == 0 || a.rnd.Float64() >= o.LogoutShare {
+		return f
+	}
+	f = a.endSession(ctx)
+	if f == nil {
+		a.jar.Clear() // the server's session is gone, and what a browser has of it
+	}
+	return f
+}
+
+// refused is the operation of a login with a wrong password.
+const refused = "refused"
+
+// checkRefused wants the form again.
+func (a *Actor) checkRefused() *Failure {
+	if a.ans.Status != 200 {
+		return a.badPage("a wrong password was not refused with the form")
+	}
+	if _, ok := formAction(a.ans.Body, loginForm); !ok {
+		return wrongPage("a wrong password was answered without the form: ")
+	}
+	return nil
 }
 
 func (a *Actor) openPage(ctx context.Context) *Failure {
-	a.state, a.nonce = a.random(22), a.random(22)
+	auth := a.authRequest()
+	a.get(auth)
+	a.browserFields()
+	f := a.step(ctx, "auth", (*Actor).checkPage)
+	a.keepCookies()
+	return f
+}
+
+// authRequest begins a login: where the browser goes first.
+func (a *Actor) authRequest() client.Endpoint {
+	a.state, a.nonce, a.code = a.random(22), a.random(22), ""
 	a.form = a.form[:0]
 	a.field("client_id", a.clientID)
 	a.field("redirect_uri", a.plan.Options.RedirectURI)
@@ -44,11 +82,7 @@ func (a *Actor) openPage(ctx context.Context) *Failure {
 		a.field("code_challenge_method", "S256")
 	}
 	auth := a.endpoints().Auth
-	a.get(auth.WithQuery(joinQuery(auth.URL.RawQuery, string(a.form))))
-	a.browserFields()
-	f := a.step(ctx, "auth", (*Actor).checkPage)
-	a.keepCookies()
-	return f
+	return auth.WithQuery(joinQuery(auth.URL.RawQuery, string(a.form)))
 }
 
 func joinQuery(have, more string) string {
@@ -76,6 +110,9 @@ func (a *Actor) keepCookies() {
 }
 
 func (a *Actor) checkPage() *Failure {
+	if a.plan.Options.KeepCookies && a.ans.Status == 302 {
+		return a.checkRedirect() // the session is still there
+	}
 	if a.ans.Status != 200 {
 		return a.badPage("no login page")
 	}
@@ -109,22 +146,18 @@ func lostCookie(page []byte) bool {
 	return false
 }
 
-func (a *Actor) submitForm(ctx context.Context) *Failure {
-	action, err := a.endpoints().Auth.URL.Parse(a.action)
+func (a *Actor) submitForm(ctx context.Context, op, pass string, check func(*Actor) *Failure) *Failure {
+	to, err := a.follow(a.action)
 	if err != nil {
-		return a.stepless("authenticate", "the form's action is no URL: "+err.Error())
-	}
-	to, err := client.ParseEndpoint(action.String())
-	if err != nil {
-		return a.stepless("authenticate", "the form's action: "+err.Error())
+		return a.stepless(op, "the form's action: "+err.Error())
 	}
 	a.form = a.form[:0]
 	a.field("username", a.user)
-	a.field("password", a.pass)
+	a.field("password", pass)
 	a.field("credentialId", "")
 	a.post(to)
 	a.browserFields()
-	f := a.step(ctx, "authenticate", (*Actor).checkRedirect)
+	f := a.step(ctx, op, check)
 	a.keepCookies()
 	return f
 }

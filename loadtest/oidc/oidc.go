@@ -48,8 +48,24 @@ type Options struct {
 	Audience string
 	// Alias is the identity provider whose token broker-token reads.
 	Alias string
-	// KeepCookies keeps a virtual user's cookies from one login to the next.
+	// KeepCookies keeps a virtual user's cookies from one login to the next,
+	// as a browser does: later logins find the session and get a code without
+	// a form.
 	KeepCookies bool
+	// LogoutShare of the logins (0–1) are followed by a logout.
+	LogoutShare float64
+	// BadLoginShare of the logins (0–1) end after a wrong password, which the
+	// server has to refuse; counted as operation "refused".
+	BadLoginShare float64
+	// BrokerLogin opens the sessions of broker-token by a login through the
+	// identity provider instead of by the password grant. Its users are those
+	// of the directory's realm ProviderRealm.
+	BrokerLogin   bool
+	ProviderRealm int
+	// Admin is the base of the server, and AdminUser with AdminPassword who
+	// administers it, for the admin flows.
+	Admin                    string
+	AdminUser, AdminPassword string
 }
 
 func (o Options) withDefaults() Options {
@@ -112,6 +128,7 @@ type Plan struct {
 	WallClock func() time.Time
 
 	index map[string]int
+	admin *adminToken
 }
 
 // Endpoints of a realm.
@@ -124,7 +141,7 @@ type Endpoints struct {
 
 // NewPlan prepares the named flows. Endpoints are filled by Discover.
 func NewPlan(d Directory, o Options, flowNames []string) (*Plan, error) {
-	p := &Plan{Directory: d, Options: o.withDefaults(), WallClock: time.Now, index: map[string]int{}}
+	p := &Plan{Directory: d, Options: o.withDefaults(), WallClock: time.Now, index: map[string]int{}, admin: &adminToken{}}
 	for _, name := range flowNames {
 		f, ok := flowNamed(name)
 		if !ok {
@@ -135,7 +152,8 @@ func NewPlan(d Directory, o Options, flowNames []string) (*Plan, error) {
 				return nil, fmt.Errorf("flow %s: %w", name, err)
 			}
 		}
-		for _, op := range f.operations {
+		p.admin.needed = p.admin.needed || f.admin
+		for _, op := range f.all(p.Options) {
 			if _, known := p.index[op]; !known {
 				p.index[op] = len(p.Operations)
 				p.Operations = append(p.Operations, op)

@@ -70,7 +70,7 @@ func reply(status int, body string) http.HandlerFunc {
 }
 
 // startServer serves discovery for both realms and the handlers of the first.
-func startServer(t *testing.T, h handlers) (*Plan, string) {
+func startServer(t *testing.T, h handlers, change ...func(*Options)) (*Plan, string) {
 	t.Helper()
 	var base string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,6 +85,10 @@ func startServer(t *testing.T, h handlers) (*Plan, string) {
 		if rest == "" {
 			_, rest, _ = strings.Cut(r.URL.Path, "/realms/r0")
 		}
+		if f := h[r.Method+" "+r.URL.Path]; f != nil {
+			f(w, r)
+			return
+		}
 		if f := h[rest]; f != nil {
 			f(w, r)
 			return
@@ -93,7 +97,11 @@ func startServer(t *testing.T, h handlers) (*Plan, string) {
 	}))
 	t.Cleanup(server.Close)
 	base = server.URL
-	plan, err := NewPlan(people{}, Options{RedirectURI: "http://dummy/url", Audience: "rs", Alias: "oidc"}, Flows())
+	options := Options{RedirectURI: "http://dummy/url", Audience: "rs", Alias: "oidc", Admin: base, AdminUser: "admin", AdminPassword: "admin-pass"}
+	for _, f := range change {
+		f(&options)
+	}
+	plan, err := NewPlan(people{}, options, Flows())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +135,7 @@ func loginServer(change handlers) handlers {
 				reply(400, "cookie_not_found")(w, r)
 				return
 			}
-			if !strings.HasPrefix(r.PostFormValue("password"), "pass=word 0/") {
+			if p := r.PostFormValue("password"); !strings.HasPrefix(p, "pass=word 0/") || strings.HasSuffix(p, "x") {
 				reply(200, goodPage)(w, r)
 				return
 			}
@@ -473,6 +481,7 @@ func TestPlanRefusesWhatCannotRun(t *testing.T) {
 		{UserInfo, Options{Scope: "profile"}, "openid"},
 		{Entitlement, Options{}, "audience"},
 		{BrokerToken, Options{}, "alias"},
+		{AdminUsers, Options{}, "administrator"},
 	} {
 		if _, err := NewPlan(people{}, tt.o, []string{tt.flow}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, wanted %q in it", tt.flow, err, tt.want)

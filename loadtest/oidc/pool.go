@@ -105,8 +105,8 @@ func (p *Pool) Open(ctx context.Context, progress func(opened, wanted int)) erro
 // actor is one that opens sessions; nobody measures it.
 func (p *Pool) actor() *Actor {
 	plan := *p.plan
-	plan.index = map[string]int{PasswordGrant: 0}
-	return &Actor{plan: &plan, http: p.newClient(), meter: unmeasured{}}
+	plan.index = map[string]int{PasswordGrant: 0, BrokerLogin: 0}
+	return &Actor{plan: &plan, http: p.newClient(), rnd: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), meter: unmeasured{}}
 }
 
 type unmeasured struct{}
@@ -119,10 +119,14 @@ func (p *Pool) open(ctx context.Context, a *Actor, k int) *Failure {
 	s := p.sessions[k]
 	a.realm = s.Realm
 	a.clientID, a.secret = p.plan.Directory.Client(s.Realm, s.Client)
-	a.user, a.pass = p.plan.Directory.User(s.Realm, s.User)
+	grant, from := (*Actor).grantPassword, s.Realm
+	if p.plan.Options.BrokerLogin {
+		grant, from = (*Actor).brokerLogin, p.plan.Options.ProviderRealm
+	}
+	a.user, a.pass = p.plan.Directory.User(from, s.User)
 	var f *Failure
 	for try := range max(p.Tries, 1) {
-		if f = a.grantPassword(ctx); f == nil {
+		if f = grant(a, ctx); f == nil {
 			break
 		}
 		if f.Class == stats.Cancelled {

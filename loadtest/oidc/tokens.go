@@ -202,6 +202,11 @@ func (a *Actor) logout(ctx context.Context) *Failure {
 	if f := a.password(ctx); f != nil {
 		return f
 	}
+	return a.endSession(ctx)
+}
+
+// endSession logs out what was granted last.
+func (a *Actor) endSession(ctx context.Context) *Failure {
 	a.form = a.form[:0]
 	a.field("refresh_token", a.granted.Refresh)
 	a.asClient(a.endpoints().End)

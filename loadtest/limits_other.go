@@ -1,0 +1,6 @@
+//go:build !linux
+
+package loadtest
+
+// systemLimits are not known here.
+func systemLimits() limits { return limits{} }
