@@ -31,7 +31,7 @@ func (h *Host) Down(ctx context.Context, inventory string) error {
 		// Damaged facts must not keep the lab up: what they tell is found in other ways too.
 		h.Board.Say("%v; going on without them", err)
 	}
-	step := progress.Step{Name: "take the lab in " + h.Paths.Run + " down", Usual: 3 * time.Second}
+	step := progress.Step{Name: "take the lab down", Usual: 3 * time.Second}
 	err = h.Board.Do(ctx, track, step, func(ctx context.Context) error { return h.clear(ctx, facts) })
 	// What a killed build left mounted, unless a build goes on.
 	if end, e := tryLock(h.Paths.Cached(imagesLock)); e == nil {

@@ -36,7 +36,7 @@ func (h *Host) Up(ctx context.Context, inventory string, pull bool) (place.Facts
 	}
 	facts.Images = list
 	if others := h.otherLabs(); len(others) > 0 {
-		h.Board.Say("%d more on this machine: labs beside each other must not run containers on networks of the same name", len(others))
+		h.Board.Say("labs on this machine beside this one: %d; labs beside each other must not run containers on networks of the same name", len(others))
 	}
 	if err := h.writeInventory(&facts, inventory); err != nil {
 		return facts, err
@@ -51,11 +51,10 @@ func (h *Host) Up(ctx context.Context, inventory string, pull bool) (place.Facts
 func (h *Host) start(ctx context.Context) (place.Facts, error) {
 	p := h.Paths
 	facts, err := p.ReadFacts()
-	fresh := errors.Is(err, place.ErrDown)
-	if err != nil && !fresh {
-		return facts, err
+	if err != nil && !errors.Is(err, place.ErrDown) {
+		h.Board.Say("%v; starting anew", err)
 	}
-	if fresh || facts.Boot != bootID() {
+	if err != nil || facts.Boot != bootID() {
 		if err := h.clearRemains(ctx, facts); err != nil {
 			return facts, err
 		}
@@ -111,7 +110,7 @@ func (h *Host) startPodman(ctx context.Context, facts *place.Facts) error {
 	if !changed && s.Up(ctx) {
 		return nil
 	}
-	return h.Board.Do(ctx, track, progress.Step{Name: "start " + s.Name + " on " + p.Socket(), Usual: time.Second}, func(ctx context.Context) error {
+	return h.Board.Do(ctx, track, progress.Step{Name: "start " + s.Name, Usual: time.Second}, func(ctx context.Context) error {
 		if err := s.Stop(); err != nil {
 			return err
 		}
@@ -164,7 +163,7 @@ func (h *Host) startSSHD(ctx context.Context, facts *place.Facts) error {
 	if !changed && s.Up(ctx) {
 		return nil
 	}
-	return h.Board.Do(ctx, track, progress.Step{Name: "start " + s.Name + " on " + facts.Address, Usual: time.Second}, func(ctx context.Context) error {
+	return h.Board.Do(ctx, track, progress.Step{Name: "start " + s.Name, Usual: time.Second}, func(ctx context.Context) error {
 		if err := s.Stop(); err != nil {
 			return err
 		}

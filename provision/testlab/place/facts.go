@@ -62,7 +62,7 @@ func (p Paths) ReadFacts() (Facts, error) {
 		return f, fmt.Errorf("read the facts of the lab in %s: %w", p.In("lab.json"), err)
 	}
 	if f.Schema != Schema {
-		return f, fmt.Errorf("%s has schema %q, this program knows %q: take the lab down with the program that started it", p.In("lab.json"), f.Schema, Schema)
+		return f, fmt.Errorf("%s has schema %q, this program knows %q: another version wrote it", p.In("lab.json"), f.Schema, Schema)
 	}
 	return f, nil
 }
