@@ -28,6 +28,8 @@ var flows = []Flow{
 	{Name: "entitlement", Operations: []string{"entitlement"}, Sessions: true, About: "a requesting party token (UMA)"},
 	{Name: "broker-token", Operations: []string{"broker-token"}, Sessions: true, About: "the stored token of an identity provider"},
 	{Name: "logout", Operations: []string{"password", "logout"}, About: "the end of a session"},
+	{Name: "admin-users", Operations: []string{"create-user", "read-user", "list-users", "delete-user"}, About: "an administrator makes, reads, finds and removes a user"},
+	{Name: "admin-clients", Operations: []string{"create-client", "read-client", "list-clients", "delete-client"}, About: "the same with a client"},
 }
 
 // Flows gives all flows, in the order of the manual.

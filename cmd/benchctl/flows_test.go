@@ -14,6 +14,9 @@ func TestFlowsAreThoseOfTheEngine(t *testing.T) {
 	var known []string
 	for _, f := range scenarios.Flows() {
 		known = append(known, f.Name)
+		if got := oidc.Operations(f.Name); !slices.Equal(got, f.Operations) {
+			t.Errorf("operations of %s: %v in the engine, %v in scenarios", f.Name, got, f.Operations)
+		}
 		if got := oidc.NeedsSessions(f.Name); got != f.Sessions {
 			t.Errorf("%s needs sessions: %v in the engine, %v in scenarios", f.Name, got, f.Sessions)
 		}
