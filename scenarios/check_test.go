@@ -224,7 +224,7 @@ func TestAllFlows(t *testing.T) {
 			t.Errorf("%s: %+v", test.Name, test)
 		}
 	}
-	if len(s.Tests) != 12 {
+	if len(s.Tests) != 14 {
 		t.Errorf("%d tests", len(s.Tests))
 	}
 	if _, ok := scenarios.FlowByName("nothing"); ok {
