@@ -52,6 +52,9 @@ func (a *app) endProgress(ok bool) {
 	}
 }
 
+// saidEvery is how often a step that waits is heard.
+const saidEvery = 10 * time.Second
+
 // note prints a line about what goes on.
 func (a *app) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
@@ -90,14 +93,19 @@ func stepText(s reconcile.Step) string {
 
 // stepProgress shows the steps of a plan.
 func (a *app) stepProgress() provision.Progress {
+	said := map[string]time.Duration{}
 	return func(e provision.Event) {
 		switch e.Kind {
 		case provision.EventStarted:
+			delete(said, e.Step.ID)
 			if !quietSteps[e.Step.Kind] {
 				a.note("  [%d/%d] %s", e.Done+1, e.Total, stepText(e.Step))
 			}
 		case provision.EventSaid:
-			a.note("        %s", e.Text)
+			if e.Elapsed-said[e.Step.ID] >= saidEvery {
+				said[e.Step.ID] = e.Elapsed
+				a.note("        %s: %s", e.Step.Subject, e.Text)
+			}
 		case provision.EventDone:
 			if !quietSteps[e.Step.Kind] && e.Elapsed > time.Second {
 				a.note("        %s: %s", stepText(e.Step), seconds(e.Elapsed))
