@@ -224,10 +224,11 @@ func (w *walk) end(r result) {
 	if r.err != nil {
 		if w.stopping && errors.Is(r.err, context.Canceled) {
 			w.cut = append(w.cut, r.id)
+			w.tell(EventFailed, r.id, "interrupted")
 		} else {
 			w.failed = append(w.failed, stepError(w.steps[r.id], w.target, r.err))
+			w.tell(EventFailed, r.id, r.err.Error())
 		}
-		w.tell(EventFailed, r.id, r.err.Error())
 		delete(w.running, r.id)
 		return
 	}

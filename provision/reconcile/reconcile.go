@@ -104,7 +104,6 @@ func (b *builder) pulls() {
 	for _, ref := range b.missingImages() {
 		b.plan.change(SignAdd, "pull", ref, "not on "+b.d.Target)
 		id := b.plan.add(Step{Kind: StepPull, Subject: ref, After: b.after("state")})
-		b.ids["image "+ref] = id
 		b.pullIDs = append(b.pullIDs, id)
 	}
 }
@@ -117,7 +116,7 @@ func (b *builder) network() {
 		return
 	}
 	b.plan.change(SignAdd, "create network", b.d.Network, "not there")
-	b.ids["network"] = b.plan.add(Step{Kind: StepNetwork, Subject: b.d.Network, After: b.after("state"),
+	b.ids["network"] = b.plan.add(Step{Kind: StepNetwork, Subject: b.d.Network, After: b.ground(),
 		Labels: map[string]string{LabelLab: b.d.Lab}})
 }
 
@@ -195,7 +194,7 @@ func (b *builder) stopRestarted(others ...stopping) {
 			if rank(s.kind) != r {
 				continue
 			}
-			after := slices.Concat(b.after("state"), b.pullIDs)
+			after := b.ground()
 			for lower := range r {
 				after = append(after, b.stopIDs[lower]...)
 			}
@@ -208,8 +207,7 @@ func (b *builder) stopRestarted(others ...stopping) {
 
 func (b *builder) removals() {
 	remove := func(name, component string) {
-		after := b.after("stopped "+name, "state")
-		after = append(after, b.pullIDs...)
+		after := b.ground("stopped " + name)
 		id := b.plan.add(Step{Kind: StepRemove, Subject: name, Component: component, After: after})
 		b.ids["removed "+name] = id
 		b.removeIDs = append(b.removeIDs, id)
@@ -233,7 +231,7 @@ func (b *builder) backups() {
 		to := BackupName(folder, b.now, taken)
 		b.plan.change(SignReplace, "set aside", fmt.Sprintf("data of %s as %s", folder, to), cause)
 		b.ids["aside "+folder] = b.plan.add(Step{Kind: StepBackup, Subject: b.d.Layout.Data(folder), To: b.d.Layout.Data(to),
-			After: append(b.after("removed "+folder, "state"), b.pullIDs...)})
+			After: b.ground("removed " + folder)})
 	}
 	for _, f := range b.o.Folders {
 		i := slices.IndexFunc(b.order, func(c Component) bool { return c.Name == f.Name && c.Data != nil })
@@ -257,10 +255,10 @@ func (b *builder) creations() {
 		}
 		if len(dec.files) > 0 {
 			made = append(made, b.plan.add(Step{Kind: StepFiles, Subject: b.d.Layout.Config(c.Name), Component: c.Name,
-				After: b.after("state"), Files: dec.files, SELinux: b.d.Layout.SELinux}))
+				After: b.ground(), Files: dec.files, SELinux: b.d.Layout.SELinux}))
 		}
 		if dec.action == create || dec.action == recreate {
-			after := slices.Concat(b.after("image "+c.Spec.Image, "network", "state"), b.removeIDs, made)
+			after := slices.Concat(b.ground("network"), b.removeIDs, made)
 			spec := c.Spec
 			made = []string{b.plan.add(Step{Kind: StepCreate, Subject: c.Name, Component: c.Name, After: after, Spec: &spec})}
 		}
@@ -293,7 +291,7 @@ func (b *builder) describe(c Component, dec decision) {
 func (b *builder) dataFolders(c Component, data dataDecision) []string {
 	l := b.d.Layout
 	var made []string
-	after := b.after("aside "+c.Name, "state")
+	after := b.ground("aside " + c.Name)
 	fresh := data.missing || b.dec[c.Name].action == create
 	dirs := func(subject string, dirs ...DataDir) {
 		id := b.plan.add(Step{Kind: StepDirs, Subject: subject, Component: c.Name, After: after, Dirs: dirs, SELinux: l.SELinux})
@@ -404,8 +402,17 @@ func (b *builder) staleNetworks() {
 			continue
 		}
 		b.plan.change(SignRemove, "remove network", n.Name, "not in scenario "+b.d.Lab)
-		b.plan.add(Step{Kind: StepRemoveNetwork, Subject: n.Name, After: append(b.after("state"), b.removeIDs...)})
+		b.plan.add(Step{Kind: StepRemoveNetwork, Subject: n.Name, After: slices.Concat(b.ground(), b.removeIDs)})
 	}
+}
+
+// ground is what everything waits for that changes more than our record: all
+// images are there. So a pull that fails leaves what was there as it was.
+func (b *builder) ground(things ...string) []string {
+	if len(b.pullIDs) > 0 {
+		return slices.Concat(b.pullIDs, b.after(things...))
+	}
+	return b.after(append(things, "state")...)
 }
 
 // after gives the steps that provide the named things, without those that

@@ -15,8 +15,7 @@ type machine struct {
 	name   string
 	target inventory.Target
 	now    func() time.Time
-	sudo   sudoer
-	launch launcher
+	runner runner
 	// openFiles gives the file system without sudo; nil where there is none
 	// of its own and sftp-server is started as a command.
 	openFiles func(ctx context.Context) (fileSystem, io.Closer, error)
@@ -34,7 +33,7 @@ func (m *machine) Name() string { return m.name }
 // Run drives a command to its end. The environment of the command, and sudo's
 // password, go through standard input: neither is in the process list.
 func (m *machine) Run(ctx context.Context, cmd Command) (Output, error) {
-	out, err := run(ctx, m.launch, m.sudo, cmd)
+	out, err := m.runner.run(ctx, cmd)
 	if err != nil {
 		return Output{}, fmt.Errorf("run %s on %s: %w", programs(cmd), m.name, err)
 	}
@@ -43,7 +42,7 @@ func (m *machine) Run(ctx context.Context, cmd Command) (Output, error) {
 
 // start begins a command whose input and outputs are used while it runs.
 func (m *machine) start(ctx context.Context, cmd Command) (*process, error) {
-	p, err := start(ctx, m.launch, m.sudo, cmd)
+	p, err := m.runner.start(ctx, cmd)
 	if err != nil {
 		return nil, fmt.Errorf("run %s on %s: %w", programs(cmd), m.name, err)
 	}
@@ -53,7 +52,7 @@ func (m *machine) start(ctx context.Context, cmd Command) (*process, error) {
 func (m *machine) describe() inventory.Target { return m.target }
 
 // becomes tells whether Sudo on a command changes the user.
-func (m *machine) becomes() bool { return m.sudo.wanted }
+func (m *machine) becomes() bool { return m.runner.sudo.wanted }
 
 func (m *machine) close() {
 	m.filesMu.Lock()

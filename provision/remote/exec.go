@@ -28,6 +28,8 @@ type process struct {
 	wait func() (int, error)
 	// kill ends it, or at least our part of it.
 	kill func()
+	// pid is the number of the command where it runs; 0 until it has begun.
+	pid func() int
 }
 
 // launcher starts a program with its arguments.
@@ -40,15 +42,31 @@ type sudoer struct {
 	password secret.String
 }
 
+// runner starts commands on one machine.
+type runner struct {
+	launch launcher
+	// urgent starts a command though all sessions are in use; launch where
+	// there is no such bound.
+	urgent launcher
+	sudo   sudoer
+	// mark says that a command is out of the reach of our signals once it
+	// runs, so it has to tell its number.
+	mark bool
+}
+
 // invocation is a Command as it is started: what is run, what goes to its
 // standard input before the user's own, and the two marks that sudo and the
 // command leave on standard error.
 type invocation struct {
 	argv    []string
 	prelude []byte
-	// ask is printed by sudo when it wants the password, ready by the
-	// command when it got through. Both are "" where no password is sent.
-	ask, ready string
+	// become is true where sudo stands before the command.
+	become bool
+	// ask is printed by sudo when it wants the password; "" where none is sent.
+	ask string
+	// ready is printed, with the process's number and a colon, when the
+	// command begins: sudo has let it through. "" where that is not asked for.
+	ready string
 }
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -60,7 +78,7 @@ const receiveEnv = `eval "$(dd bs=1 count=%d 2>/dev/null)"; `
 
 // invoke decides how a command is started. nonce makes the marks unlike
 // anything that the command itself prints.
-func invoke(cmd Command, sudo sudoer, nonce string) (invocation, error) {
+func invoke(cmd Command, sudo sudoer, mark bool, nonce string) (invocation, error) {
 	if len(cmd.Argv) == 0 || cmd.Argv[0] == "" {
 		return invocation{}, errors.New("no program to run")
 	}
@@ -80,12 +98,11 @@ func invoke(cmd Command, sudo sudoer, nonce string) (invocation, error) {
 		}
 		fmt.Fprintf(&env, "export %s=%s\n", name, quote(value))
 	}
-	inv := invocation{prelude: []byte(env.String())}
-	become := cmd.Sudo && sudo.wanted
+	inv := invocation{prelude: []byte(env.String()), become: cmd.Sudo && sudo.wanted}
 	before := ""
-	if become && sudo.password.IsSet() {
-		inv.ask, inv.ready = "benchctl-ask-"+nonce+":", "benchctl-ready-"+nonce+":"
-		before += "printf %s " + inv.ready + " >&2; "
+	if inv.become || mark {
+		inv.ready = "benchctl-ready-" + nonce + ":"
+		before += "printf %s " + inv.ready + "$$: >&2; "
 	}
 	if len(inv.prelude) > 0 {
 		before += fmt.Sprintf(receiveEnv, len(inv.prelude))
@@ -96,11 +113,12 @@ func invoke(cmd Command, sudo sudoer, nonce string) (invocation, error) {
 		inv.argv = append([]string{"sh", "-c", before + `exec "$@"`, "sh"}, cmd.Argv...)
 	}
 	switch {
-	case become && sudo.password.IsSet():
+	case inv.become && sudo.password.IsSet():
+		inv.ask = "benchctl-ask-" + nonce + ":"
 		// -k: a cached credential would make sudo leave the password in
 		// standard input, for the command to read.
 		inv.argv = append([]string{"sudo", "-k", "-S", "-p", inv.ask, "--"}, inv.argv...)
-	case become:
+	case inv.become:
 		inv.argv = append([]string{"sudo", "-n", "--"}, inv.argv...)
 	}
 	return inv, nil
@@ -108,20 +126,21 @@ func invoke(cmd Command, sudo sudoer, nonce string) (invocation, error) {
 
 // start runs a command with its prelude and, where sudo asks, the password.
 // The standard input that is given back begins after those.
-func start(ctx context.Context, launch launcher, sudo sudoer, cmd Command) (*process, error) {
+func (r runner) start(ctx context.Context, cmd Command) (*process, error) {
 	var nonce [8]byte
 	if _, err := rand.Read(nonce[:]); err != nil {
 		return nil, fmt.Errorf("make a random mark: %w", err)
 	}
-	inv, err := invoke(cmd, sudo, hex.EncodeToString(nonce[:]))
+	inv, err := invoke(cmd, r.sudo, r.mark, hex.EncodeToString(nonce[:]))
 	if err != nil {
 		return nil, err
 	}
-	p, err := launch(ctx, inv.argv)
+	p, err := r.launch(ctx, inv.argv)
 	if err != nil {
 		return nil, err
 	}
-	gate := newGate(p, inv, sudo.password.Reveal())
+	gate := newGate(p, inv, r.sudo.password.Reveal())
+	p.pid = gate.number
 	p.stderr = gate
 	p.stdin = &gatedInput{gate: gate, prelude: inv.prelude, w: p.stdin}
 	wait := p.wait
@@ -130,6 +149,9 @@ func start(ctx context.Context, launch launcher, sudo sudoer, cmd Command) (*pro
 		gate.open(errors.New("the command has ended"))
 		if gate.refused() {
 			return -1, fmt.Errorf("%w: the password (become_password) is wrong for this user", ErrSudo)
+		}
+		if err == nil && inv.become && gate.number() == 0 {
+			err = explainSudo(code, gate.heard())
 		}
 		return code, err
 	}
@@ -152,6 +174,8 @@ type gate struct {
 
 	mu    sync.Mutex
 	asked int
+	pid   int
+	said  []byte // what came before the command began
 	err   error
 	ready chan struct{}
 	once  sync.Once
@@ -189,6 +213,20 @@ func (g *gate) refused() bool {
 	return g.asked > 1
 }
 
+// number is the process's; 0 until the command has begun.
+func (g *gate) number() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.pid
+}
+
+// heard is what was said in place of the command, which never began.
+func (g *gate) heard() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return string(g.said)
+}
+
 func (g *gate) Read(b []byte) (int, error) {
 	for len(g.out) == 0 {
 		if g.srcErr != nil {
@@ -207,16 +245,21 @@ func (g *gate) Read(b []byte) (int, error) {
 
 func (g *gate) step() {
 	for !g.isOpen() {
-		if i := bytes.Index(g.pending, []byte(g.inv.ready)); i >= 0 {
-			// What sudo said before (its lecture, the question) is no output
-			// of the command.
-			g.pending = g.pending[i+len(g.inv.ready):]
-			g.open(nil)
-			break
+		if before, after, found := bytes.Cut(g.pending, []byte(g.inv.ready)); found {
+			if number, rest, whole := bytes.Cut(after, []byte(":")); whole {
+				g.begin(before, number, rest)
+				break
+			}
 		}
-		i := bytes.Index(g.pending, []byte(g.inv.ask))
+		i := -1
+		if g.inv.ask != "" {
+			i = bytes.Index(g.pending, []byte(g.inv.ask))
+		}
 		if i < 0 {
 			if g.srcErr != nil {
+				g.mu.Lock()
+				g.said = bytes.Clone(g.pending)
+				g.mu.Unlock()
 				break
 			}
 			return
@@ -236,6 +279,23 @@ func (g *gate) step() {
 	}
 	g.out = append(g.out, g.pending...)
 	g.pending = nil
+}
+
+// begin notes that the command runs. What sudo said before (its lecture, the
+// question) is no output of the command; what the user's shell said is.
+func (g *gate) begin(before, number, rest []byte) {
+	pid, err := strconv.Atoi(string(number))
+	if err != nil {
+		pid = 0
+	}
+	g.mu.Lock()
+	g.pid = pid
+	g.mu.Unlock()
+	if g.inv.become {
+		before = nil
+	}
+	g.pending = slices.Concat(before, rest)
+	g.open(nil)
 }
 
 // gatedInput holds the user's input back until the command reads it.
@@ -279,16 +339,25 @@ func (i *gatedInput) Close() error {
 const inputGrace = time.Second
 
 // run drives a command to its end.
-func run(ctx context.Context, launch launcher, sudo sudoer, cmd Command) (Output, error) {
+func (r runner) run(ctx context.Context, cmd Command) (Output, error) {
 	if err := ctx.Err(); err != nil {
 		return Output{}, err
 	}
-	p, err := start(ctx, launch, sudo, cmd)
+	p, err := r.start(ctx, cmd)
 	if err != nil {
 		return Output{}, err
 	}
-	stop := context.AfterFunc(ctx, p.kill)
-	defer stop()
+	ending := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ending)
+		p.kill()
+		r.terminate(ctx, p.pid(), cmd.Sudo)
+	})
+	defer func() {
+		if !stop() {
+			<-ending
+		}
+	}()
 	fed := make(chan struct{})
 	go func() {
 		defer close(fed)
@@ -316,13 +385,39 @@ func run(ctx context.Context, launch launcher, sudo sudoer, cmd Command) (Output
 	if err != nil {
 		return Output{}, err
 	}
-	out := Output{Stdout: stdout.String(), Stderr: stderr.String(), Code: code}
-	if cmd.Sudo && sudo.wanted && code != 0 {
-		if err := explainSudo(out); err != nil {
-			return Output{}, err
-		}
+	return Output{Stdout: stdout.String(), Stderr: stderr.String(), Code: code}, nil
+}
+
+// terminateGroup asks a command and all that it started to end, and makes
+// them, two seconds later. $1 is the command's number; its group is looked
+// up, since under sudo it may have one of its own.
+const terminateGroup = `
+stat=$(cat "/proc/$1/stat" 2>/dev/null) || exit 0
+set -- ${stat##*) }
+group=$3
+[ "$group" -gt 1 ] || exit 0
+kill -s TERM -- "-$group" || exit 0
+( n=0
+  while [ "$n" -lt 20 ] && kill -s 0 -- "-$group"; do sleep 0.1; n=$((n+1)); done
+  kill -s KILL -- "-$group" ) </dev/null >/dev/null 2>&1 &
+`
+
+// terminateTimeout bounds how long a cancelled Run stays for this.
+const terminateTimeout = 2 * time.Second
+
+// terminate ends a command that our signals do not reach: a closed session
+// only takes its streams away, and sshd passes on no signal to root's.
+func (r runner) terminate(ctx context.Context, pid int, sudo bool) {
+	if pid == 0 {
+		return
 	}
-	return out, nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), terminateTimeout)
+	defer cancel()
+	if r.urgent != nil {
+		r.launch = r.urgent
+	}
+	// It is the best that can be done; what it says helps nobody.
+	_, _ = r.run(ctx, Command{Argv: []string{"sh", "-c", terminateGroup, "sh", strconv.Itoa(pid)}, Sudo: sudo})
 }
 
 // sudoSays are sudo's own refusals, and what to do about them.
@@ -338,18 +433,21 @@ var sudoSays = []struct{ text, what string }{
 	{"incorrect password attempt", "the password (become_password) is wrong for this user"},
 }
 
-func explainSudo(out Output) error {
-	if out.Code != 1 && out.Code != 127 {
+// explainSudo says why a command did not begin under sudo; nil where that can
+// have another reason.
+func explainSudo(code int, said string) error {
+	if code != 1 && code != 127 {
 		return nil
 	}
 	for _, s := range sudoSays {
-		if strings.Contains(out.Stderr, s.text) {
-			return fmt.Errorf("%w: %s (it said: %s)", ErrSudo, s.what, firstLine(out.Stderr))
+		if strings.Contains(said, s.text) {
+			return fmt.Errorf("%w: %s (it said: %s)", ErrSudo, s.what, firstLine(said))
 		}
 	}
-	return nil
+	return fmt.Errorf("%w: it said: %s", ErrSudo, firstLine(said))
 }
 
+// firstLine gives what a command said, short enough for a message.
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return strconv.Quote(line)

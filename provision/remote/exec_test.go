@@ -44,7 +44,7 @@ func eachConnection(t *testing.T, change func(*inventory.Target), env []string, 
 			t.Fatal(err)
 		}
 		// The test may be root already: sudo is wanted all the same.
-		m.(*localMachine).sudo.wanted = target.Become == "sudo"
+		m.(*localMachine).runner.sudo.wanted = target.Become == "sudo"
 		t.Cleanup(func() { _ = m.Close() })
 		test(t, m)
 	})
@@ -284,8 +284,8 @@ func TestChildThatHoldsTheOutputs(t *testing.T) {
 
 // The marks of sudo's dialogue may come in any pieces.
 func TestGateInPieces(t *testing.T) {
-	inv := invocation{ask: "ASK:", ready: "READY:"}
-	parts := []string{"lecture\nASK:", "READY:the command's own ASK: words\n"}
+	inv := invocation{become: true, ask: "ASK:", ready: "READY:"}
+	parts := []string{"lecture\nASK:", "READY:4711:the command's own ASK: words\n"}
 	for size := 1; size <= len(parts[1]); size++ {
 		var sent strings.Builder
 		stderr, w := io.Pipe()
@@ -303,7 +303,7 @@ func TestGateInPieces(t *testing.T) {
 		})
 		got, err := io.ReadAll(g)
 		work.Wait()
-		if err != nil || string(got) != "the command's own ASK: words\n" || sent.String() != "pw\n" || !g.isOpen() || g.refused() {
+		if err != nil || string(got) != "the command's own ASK: words\n" || sent.String() != "pw\n" || !g.isOpen() || g.refused() || g.number() != 4711 {
 			t.Errorf("pieces of %d: read %q, %v, sent %q", size, got, err, sent.String())
 		}
 	}

@@ -347,7 +347,7 @@ func (l *lazyFiles) get(ctx context.Context) (Files, error) {
 }
 
 func (m *machine) openTree(ctx context.Context) (fileSystem, io.Closer, error) {
-	if !m.sudo.wanted && m.openFiles != nil {
+	if !m.becomes() && m.openFiles != nil {
 		tree, closer, err := m.openFiles(ctx)
 		if err == nil {
 			return tree, closer, nil
@@ -382,14 +382,8 @@ func (m *machine) startSFTP(ctx context.Context) (fileSystem, io.Closer, error) 
 	if err != nil {
 		p.kill()
 		copying.Wait()
-		code, waitErr := p.wait()
-		if waitErr != nil && (errors.Is(waitErr, ErrSudo) || errors.Is(waitErr, ErrLost)) {
+		if _, waitErr := p.wait(); errors.Is(waitErr, ErrSudo) || errors.Is(waitErr, ErrLost) {
 			return nil, nil, fmt.Errorf("reach the files of %s: %w", m.name, waitErr)
-		}
-		if m.sudo.wanted {
-			if sudoErr := explainSudo(Output{Stderr: said.String(), Code: code}); sudoErr != nil {
-				return nil, nil, fmt.Errorf("reach the files of %s: %w", m.name, sudoErr)
-			}
 		}
 		return nil, nil, fmt.Errorf("start sftp-server on %s: %w (%s)", m.name, err, firstLine(said.String()))
 	}

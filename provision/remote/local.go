@@ -26,8 +26,7 @@ func newLocalMachine(target inventory.Target, opts Options) *localMachine {
 		name:   target.Name + " (this machine)",
 		target: target,
 		now:    opts.Now,
-		sudo:   sudoer{wanted: target.Become == "sudo" && os.Geteuid() != 0, password: target.BecomePassword},
-		launch: launchHere,
+		runner: runner{launch: launchHere, sudo: sudoer{wanted: target.Become == "sudo" && os.Geteuid() != 0, password: target.BecomePassword}},
 		openFiles: func(context.Context) (fileSystem, io.Closer, error) {
 			return osTree{}, nil, nil
 		},

@@ -234,7 +234,7 @@ func (f finder) stdio(socket string) upstream {
 		if err != nil {
 			return nil, err
 		}
-		return newStdioConn(p, f.m.becomes()), nil
+		return newStdioConn(p), nil
 	}
 }
 

@@ -71,20 +71,14 @@ func startService(ctx context.Context, m linkable) (*privateService, error) {
 	}
 	_ = p.stdin.Close()
 	s.copies.Wait()
-	code, waitErr := p.wait()
+	_, waitErr := p.wait()
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case waitErr != nil:
 		return nil, waitErr
 	}
-	out := Output{Stderr: s.said.String(), Code: code}
-	if m.becomes() {
-		if err := explainSudo(out); err != nil {
-			return nil, err
-		}
-	}
-	return nil, errors.New(firstLine(out.Stderr))
+	return nil, errors.New(firstLine(s.said.String()))
 }
 
 func (s *privateService) close() error {
@@ -127,16 +121,15 @@ func (f finder) privateService(ctx context.Context, link *Link) error {
 
 // stdioConn is a command's standard input and output as a connection.
 type stdioConn struct {
-	p       *process
-	becomes bool
-	stderr  tailBuffer
-	copies  sync.WaitGroup
-	once    sync.Once
-	result  error
+	p      *process
+	stderr tailBuffer
+	copies sync.WaitGroup
+	once   sync.Once
+	result error
 }
 
-func newStdioConn(p *process, becomes bool) *stdioConn {
-	c := &stdioConn{p: p, becomes: becomes}
+func newStdioConn(p *process) *stdioConn {
+	c := &stdioConn{p: p}
 	c.copies.Go(func() { _, _ = io.Copy(&c.stderr, p.stderr) })
 	return c
 }
@@ -158,8 +151,6 @@ func (c *stdioConn) Close() error {
 		switch {
 		case errors.Is(err, ErrSudo), errors.Is(err, ErrLost):
 			c.result = err
-		case c.becomes && explainSudo(Output{Stderr: text, Code: code}) != nil:
-			c.result = explainSudo(Output{Stderr: text, Code: code})
 		case text != "":
 			c.result = errors.New(firstLine(text))
 		case code > 0:

@@ -104,7 +104,7 @@ func TestPodmanLinkOnThisMachine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m.(*localMachine).sudo.wanted = target.Become == "sudo"
+			m.(*localMachine).runner.sudo.wanted = target.Become == "sudo"
 			link, err := PodmanLink(t.Context(), m)
 			if err != nil {
 				t.Fatal(err)

@@ -51,8 +51,10 @@ func connectSSH(ctx context.Context, target inventory.Target, opts Options) (*ss
 		name:   fmt.Sprintf("%s (%s)", target.Name, last),
 		target: target,
 		now:    opts.Now,
-		sudo:   sudoer{wanted: target.Become == "sudo" && last.user != "root", password: target.BecomePassword},
-		launch: m.launch,
+		runner: runner{
+			launch: m.launch, urgent: m.session, mark: true,
+			sudo: sudoer{wanted: target.Become == "sudo" && last.user != "root", password: target.BecomePassword},
+		},
 	}
 	for i, h := range hops {
 		client, err := m.hop(ctx, h)
@@ -280,20 +282,33 @@ func (m *sshMachine) launch(ctx context.Context, argv []string) (*process, error
 		return nil, m.lost(errClosed)
 	}
 	release := sync.OnceFunc(func() { <-m.sessions })
-	session, err := m.openSession(ctx)
+	p, err := m.session(ctx, argv)
 	if err != nil {
 		release()
+		return nil, err
+	}
+	wait := p.wait
+	p.wait = func() (int, error) {
+		defer release()
+		return wait()
+	}
+	return p, nil
+}
+
+// session starts a command in a session that is not counted. sshd allows a
+// few more than launch uses.
+func (m *sshMachine) session(ctx context.Context, argv []string) (*process, error) {
+	session, err := m.openSession(ctx)
+	if err != nil {
 		return nil, err
 	}
 	p, err := startSession(session, quoteAll(argv))
 	if err != nil {
 		_ = session.Close()
-		release()
 		return nil, m.lost(err)
 	}
 	wait := p.wait
 	p.wait = func() (int, error) {
-		defer release()
 		code, err := wait()
 		if err == nil {
 			return code, nil
