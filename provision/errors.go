@@ -23,7 +23,7 @@ type StepError struct {
 
 func (e *StepError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s: %v", phrase(e.Step), e.Target, e.Err)
+	fmt.Fprintf(&b, "%s on %s: %v", Phrase(e.Step), e.Target, e.Err)
 	if log := strings.TrimRight(e.Log, "\n"); log != "" {
 		fmt.Fprintf(&b, "\n  the last lines of %s's log:", e.Step.Subject)
 		for line := range strings.SplitSeq(log, "\n") {
@@ -60,9 +60,7 @@ var phrases = map[reconcile.StepKind]string{
 }
 
 // Phrase says what a step does: "create postgresql".
-func Phrase(s reconcile.Step) string { return phrase(s) }
-
-func phrase(s reconcile.Step) string {
+func Phrase(s reconcile.Step) string {
 	if f, ok := phrases[s.Kind]; ok {
 		return fmt.Sprintf(f, s.Subject)
 	}
@@ -79,12 +77,22 @@ type explained struct {
 func (e *explained) Error() string { return e.err.Error() }
 func (e *explained) Unwrap() error { return e.err }
 
+// goOn says what to do after a failure of which nothing better is known.
+var goOn = map[reconcile.Purpose]string{
+	reconcile.ForProvision: "when that is mended, benchctl provision goes on from here; benchctl teardown removes what is there",
+	reconcile.ForRestart:   "benchctl status shows what runs; benchctl provision starts what does not",
+	reconcile.ForTeardown:  "when that is mended, run benchctl teardown again",
+}
+
 // stepError joins what is known about a failure.
-func stepError(s reconcile.Step, target string, err error) error {
+func stepError(s reconcile.Step, target string, purpose reconcile.Purpose, err error) error {
 	out := &StepError{Step: s, Target: target, Err: err}
 	var x *explained
 	if errors.As(err, &x) {
 		out.Log, out.Hint = x.log, x.hint
+	}
+	if out.Hint == "" {
+		out.Hint = goOn[purpose]
 	}
 	return out
 }

@@ -70,10 +70,10 @@ func Execute(ctx context.Context, plan reconcile.Plan, target string, effects Ef
 // walk is one execution of a plan. Its fields belong to the goroutine that
 // runs it; steps report through results and events.
 type walk struct {
-	target    string
-	effects   Effects
-	progress  Progress
-	keepGoing bool
+	target   string
+	effects  Effects
+	progress Progress
+	purpose  reconcile.Purpose
 
 	steps   map[string]reconcile.Step
 	order   []string
@@ -103,8 +103,8 @@ type said struct{ id, text string }
 func newWalk(plan reconcile.Plan, target string, effects Effects, progress Progress) (*walk, error) {
 	w := &walk{
 		target: target, effects: effects, progress: progress,
-		keepGoing: plan.Purpose == reconcile.ForTeardown,
-		steps:     map[string]reconcile.Step{}, waiting: map[string]int{}, next: map[string][]string{},
+		purpose: plan.Purpose,
+		steps:   map[string]reconcile.Step{}, waiting: map[string]int{}, next: map[string][]string{},
 		running: map[string]time.Time{},
 		// Room for all, so that a step that ends late never hangs.
 		results: make(chan result, len(plan.Steps)),
@@ -168,7 +168,7 @@ func (w *walk) run(parent context.Context) error {
 	defer close(over)
 	var late <-chan time.Time // set while draining
 	for {
-		if late == nil && (ctx.Err() != nil || len(w.failed) > 0 && !w.keepGoing) {
+		if late == nil && (ctx.Err() != nil || len(w.failed) > 0 && w.purpose != reconcile.ForTeardown) {
 			// Nothing new is begun; what runs is told to stop.
 			cancel()
 			w.stopping = true
@@ -226,7 +226,7 @@ func (w *walk) end(r result) {
 			w.cut = append(w.cut, r.id)
 			w.tell(EventFailed, r.id, "interrupted")
 		} else {
-			w.failed = append(w.failed, stepError(w.steps[r.id], w.target, r.err))
+			w.failed = append(w.failed, stepError(w.steps[r.id], w.target, w.purpose, r.err))
 			w.tell(EventFailed, r.id, r.err.Error())
 		}
 		delete(w.running, r.id)
@@ -267,13 +267,13 @@ func (w *walk) interrupted(parent context.Context) error {
 	var open []string
 	for _, id := range w.order {
 		if _, ok := w.running[id]; ok || slices.Contains(w.cut, id) {
-			open = append(open, phrase(w.steps[id]))
+			open = append(open, Phrase(w.steps[id]))
 		}
 	}
 	for _, err := range w.failed {
 		var s *StepError
 		if errors.As(err, &s) {
-			open = append(open, phrase(s.Step))
+			open = append(open, Phrase(s.Step))
 		}
 	}
 	during := ""

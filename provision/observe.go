@@ -148,6 +148,7 @@ func observeDataDir(ctx context.Context, files remote.Files, l reconcile.Layout,
 	}
 	o.DataDirExists = true
 	config := strings.TrimPrefix(l.ConfigRoot(), l.DataDir+"/")
+	var folders []string
 	for _, e := range entries {
 		switch {
 		case e.Name == config && e.Dir:
@@ -163,14 +164,17 @@ func observeDataDir(ctx context.Context, files remote.Files, l reconcile.Layout,
 		case !e.Dir:
 			o.Other = append(o.Other, e.Name)
 		default:
-			f, err := observeFolder(ctx, files, l, e.Name)
-			if err != nil {
-				return err
-			}
-			o.Folders = append(o.Folders, f)
+			folders = append(folders, e.Name)
 		}
 	}
-	return nil
+	// There may be many that were set aside, and each takes a few round trips.
+	o.Folders = make([]reconcile.Folder, len(folders))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for i, name := range folders {
+		g.Go(func() (err error) { o.Folders[i], err = observeFolder(ctx, files, l, name); return })
+	}
+	return g.Wait()
 }
 
 // observeFolder looks at one folder below data_dir. It is empty when it
