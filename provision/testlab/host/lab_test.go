@@ -47,8 +47,10 @@ func startSecond(t *testing.T) *second {
 		if err := s.Down(context.Background(), ""); err != nil {
 			t.Error(err)
 		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
+		for _, path := range []string{dir, paths.LockFile()} {
+			if err := os.RemoveAll(path); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 	s.up()
