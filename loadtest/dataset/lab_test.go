@@ -88,7 +88,7 @@ func startLabKeycloak(t *testing.T) *labKeycloak {
 		"-e", "KC_BOOTSTRAP_ADMIN_USERNAME=admin", "-e", "KC_BOOTSTRAP_ADMIN_PASSWORD=admin", "-e", "KC_HTTP_RELATIVE_PATH=/auth",
 		"quay.io/keycloak/keycloak:26.7.3", "start", "--http-enabled=true", "--hostname-strict=false")
 	l.Keycloak = Keycloak{URL: fmt.Sprintf("http://127.0.0.1:%d/auth", port), User: "admin", Password: secret.New("admin")}
-	l.wait(5*time.Minute, keycloak, func() bool {
+	l.wait(8*time.Minute, keycloak, func() bool {
 		w, err := http.Get(l.URL + "/realms/master")
 		if err != nil {
 			return false
