@@ -146,7 +146,7 @@ func (r runner) start(ctx context.Context, cmd Command) (*process, error) {
 	wait := p.wait
 	p.wait = func() (int, error) {
 		code, err := wait()
-		gate.open(errors.New("the command has ended"))
+		gate.open(errEnded)
 		if gate.refused() {
 			return -1, fmt.Errorf("%w: the password (become_password) is wrong for this user", ErrSudo)
 		}
@@ -157,6 +157,8 @@ func (r runner) start(ctx context.Context, cmd Command) (*process, error) {
 	}
 	return p, nil
 }
+
+var errEnded = errors.New("the command has ended")
 
 // gate reads standard error, answers sudo's question, and opens standard
 // input when the command itself has begun. Reading it drives the dialogue,
@@ -260,6 +262,7 @@ func (g *gate) step() {
 				g.mu.Lock()
 				g.said = bytes.Clone(g.pending)
 				g.mu.Unlock()
+				g.open(errEnded)
 				break
 			}
 			return
@@ -441,14 +444,24 @@ func explainSudo(code int, said string) error {
 	}
 	for _, s := range sudoSays {
 		if strings.Contains(said, s.text) {
-			return fmt.Errorf("%w: %s (it said: %s)", ErrSudo, s.what, firstLine(said))
+			return fmt.Errorf("%w: %s (it said: %s)", ErrSudo, s.what, gist(said))
 		}
 	}
-	return fmt.Errorf("%w: it said: %s", ErrSudo, firstLine(said))
+	return fmt.Errorf("%w: it said: %s", ErrSudo, gist(said))
 }
 
-// firstLine gives what a command said, short enough for a message.
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return strconv.Quote(line)
+// gist gives the line of what a command said that tells most, quoted: the
+// first that calls itself an error, or else the first.
+func gist(text string) string {
+	var first string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "Error: ") {
+			return strconv.Quote(line)
+		}
+		if first == "" {
+			first = line
+		}
+	}
+	return strconv.Quote(first)
 }

@@ -206,36 +206,60 @@ func TestNoSudoThere(t *testing.T) {
 }
 
 func TestCancelEndsTheCommand(t *testing.T) {
-	eachConnection(t, plainTarget, nil, func(t *testing.T, m Machine) {
-		file := filepath.Join(t.TempDir(), "pid")
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			// The shell's child must end too.
-			_, err := m.Run(ctx, Command{Argv: []string{"sh", "-c", `sleep 300 & echo $! >"$1.new"; mv "$1.new" "$1"; wait`, "sh", file}})
-			ended <- err
-		}()
-		var pid int
-		for pid == 0 {
-			text, _ := os.ReadFile(file)
-			_, _ = fmt.Sscan(string(text), &pid)
-			time.Sleep(5 * time.Millisecond)
-		}
-		cancel()
-		select {
-		case err := <-ended:
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v", err)
-			}
-		case <-time.After(20 * time.Second):
-			t.Fatal("Run did not come back")
-		}
-		for deadline := time.Now().Add(20 * time.Second); running(pid); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("process %d still runs", pid)
-			}
-		}
+	eachConnection(t, plainTarget, nil, func(t *testing.T, m Machine) { cancelEnds(t, m, false) })
+	t.Run("sshd that passes on no signals", func(t *testing.T) {
+		noLeak(t)
+		c, x := newClient(t)
+		x.deaf.Store(true)
+		cancelEnds(t, c.mustConnect(t), false)
 	})
+	t.Run("all sessions in use", func(t *testing.T) {
+		noLeak(t)
+		c, x := newClient(t)
+		x.deaf.Store(true)
+		m := c.mustConnect(t)
+		for range maxSessions - 1 {
+			m.(*sshMachine).sessions <- struct{}{}
+		}
+		cancelEnds(t, m, false)
+	})
+	for _, password := range []string{"", "pw"} {
+		eachConnection(t, func(target *inventory.Target) { target.Become, target.BecomePassword = "sudo", secret.New(password) },
+			[]string{standIns(t, "sudo"), "STANDIN_SUDO=" + password}, func(t *testing.T, m Machine) { cancelEnds(t, m, true) })
+	}
+}
+
+// cancelEnds cancels a command that has a child.
+func cancelEnds(t *testing.T, m Machine, sudo bool) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "pid")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		// The shell's child must end too.
+		_, err := m.Run(ctx, Command{Argv: []string{"sh", "-c", `sleep 300 & echo $! >"$1.new"; mv "$1.new" "$1"; wait`, "sh", file}, Sudo: sudo})
+		ended <- err
+	}()
+	var pid int
+	for pid == 0 {
+		text, _ := os.ReadFile(file)
+		_, _ = fmt.Sscan(string(text), &pid)
+		time.Sleep(5 * time.Millisecond)
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("Run did not come back")
+	}
+	for deadline := time.Now().Add(20 * time.Second); running(pid); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d still runs", pid)
+		}
+	}
 }
 
 // running is false for what is gone and for what only waits to be collected.

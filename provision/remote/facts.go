@@ -58,7 +58,7 @@ func (m *machine) Facts(ctx context.Context) (Facts, error) {
 	}
 	facts, err := parseFacts(out.Stdout, before, after)
 	if err != nil {
-		return Facts{}, fmt.Errorf("observe %s: %w (it also said: %s)", m.name, err, firstLine(out.Stderr))
+		return Facts{}, fmt.Errorf("observe %s: %w (it also said: %s)", m.name, err, gist(out.Stderr))
 	}
 	m.facts = &facts
 	return facts.clone(), nil

@@ -193,7 +193,7 @@ func (m *machine) removeAll(ctx context.Context, name string) error {
 		return err
 	}
 	if out.Code != 0 {
-		return fmt.Errorf("remove %s on %s: %s", name, m.name, firstLine(out.Stderr))
+		return fmt.Errorf("remove %s on %s: %s", name, m.name, gist(out.Stderr))
 	}
 	return nil
 }
@@ -385,7 +385,7 @@ func (m *machine) startSFTP(ctx context.Context) (fileSystem, io.Closer, error) 
 		if _, waitErr := p.wait(); errors.Is(waitErr, ErrSudo) || errors.Is(waitErr, ErrLost) {
 			return nil, nil, fmt.Errorf("reach the files of %s: %w", m.name, waitErr)
 		}
-		return nil, nil, fmt.Errorf("start sftp-server on %s: %w (%s)", m.name, err, firstLine(said.String()))
+		return nil, nil, fmt.Errorf("start sftp-server on %s: %w (%s)", m.name, err, gist(said.String()))
 	}
 	return sftpTree{client}, closerFunc(func() error {
 		_ = client.Close()

@@ -45,10 +45,10 @@ func commandError(out Output) error {
 		"Permission denied": fs.ErrPermission, "File exists": fs.ErrExist,
 	} {
 		if strings.Contains(out.Stderr, text) {
-			return fmt.Errorf("%w (%s)", kind, firstLine(out.Stderr))
+			return fmt.Errorf("%w (%s)", kind, gist(out.Stderr))
 		}
 	}
-	return errors.New(firstLine(out.Stderr))
+	return errors.New(gist(out.Stderr))
 }
 
 func (f *commandFiles) ReadFile(ctx context.Context, name string) ([]byte, error) {

@@ -77,6 +77,14 @@ func startSSHD(t *testing.T, settings ...string) sshd {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Users read this with their own rights.
+	authorized, err := os.ReadFile(filepath.Join(labDir, "authorized_keys"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "authorized_keys"), authorized, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +93,7 @@ func startSSHD(t *testing.T, settings ...string) sshd {
 	_ = listener.Close()
 	lines := append([]string{
 		fmt.Sprintf("Port %d", port), "ListenAddress 127.0.0.1", "HostKey " + key, "PidFile none",
-		"AuthorizedKeysFile " + filepath.Join(labDir, "authorized_keys"), "StrictModes no", "UsePAM no", "KbdInteractiveAuthentication no", "UseDNS no", "MaxStartups 100",
+		"AuthorizedKeysFile " + filepath.Join(dir, "authorized_keys"), "StrictModes no", "UsePAM no", "KbdInteractiveAuthentication no", "UseDNS no", "MaxStartups 100",
 	}, settings...)
 	// What sshd reads twice counts the first time.
 	lines = append(lines, "PasswordAuthentication no", "PermitRootLogin prohibit-password", "Subsystem sftp internal-sftp",
@@ -258,6 +266,36 @@ func TestLabJump(t *testing.T) {
 	out, err := connect(t, target).Run(t.Context(), remote.Command{Argv: []string{"sh", "-c", "echo ${SSH_CONNECTION##* }"}})
 	if err != nil || !strings.HasSuffix(target.Address, ":"+strings.TrimSpace(out.Stdout)) {
 		t.Errorf("got %+v, %v", out, err)
+	}
+}
+
+// sshd passes on no signal to root's commands, so a cancelled one must be
+// ended in another way.
+func TestLabCancelEndsTheCommand(t *testing.T) {
+	m := connect(t, labTarget())
+	file := filepath.Join(t.TempDir(), "pid")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := m.Run(ctx, remote.Command{Argv: []string{"sh", "-c", `sleep 300 & echo $! >"$1.new"; mv "$1.new" "$1"; wait`, "sh", file}})
+		ended <- err
+	}()
+	var pid int
+	for deadline := time.Now().Add(20 * time.Second); pid == 0; time.Sleep(10 * time.Millisecond) {
+		text, _ := os.ReadFile(file)
+		_, _ = fmt.Sscan(string(text), &pid)
+		if time.Now().After(deadline) {
+			t.Fatal("it did not start")
+		}
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); syscall.Kill(pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d still runs", pid)
+		}
 	}
 }
 

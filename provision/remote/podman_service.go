@@ -78,7 +78,7 @@ func startService(ctx context.Context, m linkable) (*privateService, error) {
 	case waitErr != nil:
 		return nil, waitErr
 	}
-	return nil, errors.New(firstLine(s.said.String()))
+	return nil, errors.New(gist(s.said.String()))
 }
 
 func (s *privateService) close() error {
@@ -152,7 +152,7 @@ func (c *stdioConn) Close() error {
 		case errors.Is(err, ErrSudo), errors.Is(err, ErrLost):
 			c.result = err
 		case text != "":
-			c.result = errors.New(firstLine(text))
+			c.result = errors.New(gist(text))
 		case code > 0:
 			c.result = fmt.Errorf("it ended with exit code %d", code)
 		}

@@ -38,6 +38,9 @@ type standInServer struct {
 	// noForwarding refuses stream-local and TCP forwarding.
 	noForwarding atomic.Bool
 	noSFTP       atomic.Bool
+	// deaf ignores signals, and leaves alone what runs when a session ends, as
+	// sshd does with root's commands.
+	deaf atomic.Bool
 	// refuse makes commands that hold this text end with 127.
 	refuse string
 
@@ -233,7 +236,9 @@ func (x *standInServer) session(channel ssh.Channel, requests <-chan *ssh.Reques
 		// As sshd: what runs loses its streams with the session.
 		_ = channel.Close()
 		if cmd != nil {
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGHUP)
+			if !x.deaf.Load() {
+				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGHUP)
+			}
 			<-ended
 		}
 		leave()
@@ -291,7 +296,7 @@ func (x *standInServer) session(channel ssh.Channel, requests <-chan *ssh.Reques
 			var signal struct{ Name string }
 			_ = ssh.Unmarshal(r.Payload, &signal)
 			for n, name := range signalNames {
-				if name == signal.Name && cmd != nil {
+				if name == signal.Name && cmd != nil && !x.deaf.Load() {
 					_ = syscall.Kill(-cmd.Process.Pid, n)
 				}
 			}
