@@ -26,7 +26,7 @@ const (
 
 	defaultWarmUp  = 20 * time.Second
 	defaultTimeout = 30 * time.Second
-	defaultStart   = 5 * time.Minute
+	defaultStart   = 10 * time.Minute
 	// defaultConnections is how far an open load grows unless it is told.
 	defaultConnections = 100
 	// defaultPort can be published without being root.
