@@ -49,7 +49,7 @@ func (e *podman) Exec(ctx context.Context, name string, cmd engine.Exec) (engine
 			e.abandon(ctx, id)
 			return engine.ExecResult{}, fmt.Errorf("%s: %w", what, ctx.Err())
 		}
-		return engine.ExecResult{}, fmt.Errorf("%s: %w", what, err)
+		return engine.ExecResult{}, explain(what, err, nil)
 	}
 	code, err := e.exitCode(ctx, what, id)
 	if err != nil {
