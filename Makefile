@@ -16,10 +16,9 @@ VERSION     := $(shell git describe --always --dirty 2>/dev/null || echo unknown
 LDFLAGS     := -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 LABHOST     := bin/labhost
-LAB_DIR     ?= /run/benchctl-lab
 export GOFLAGS := -buildvcs=false -tags=$(TAGS)
 
-.PHONY: build check test demo lab lab-down lab-status fmt vet staticcheck unit race lab-tests bench clean
+.PHONY: build check test demo lab lab-down lab-status fmt vet staticcheck unit race lab-tests clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/benchctl ./cmd/benchctl
@@ -49,8 +48,10 @@ vet:
 	go vet ./...
 	go vet -tags=$(TAGS),lab ./...
 
-bin/staticcheck:
+# Made anew when its version, which stands above, may have changed.
+bin/staticcheck: Makefile
 	GOFLAGS= GOBIN=$(CURDIR)/bin go install $(STATICCHECK)
+	@touch $@
 
 staticcheck: bin/staticcheck
 	bin/staticcheck -tags=$(TAGS),lab ./...

@@ -26,8 +26,8 @@ type campaignLab struct {
 	scenario *scenarios.Scenario
 	target   string
 	now      func() time.Time
-	// prepare is told what provisioning will change, before it does.
-	prepare func(reconcile.Plan)
+	// note tells the user what stops nothing.
+	note func(format string, args ...any)
 }
 
 // checkResets refuses, before anything is built, what can't be done later.
@@ -139,6 +139,9 @@ func (c *campaignLab) Stats(ctx context.Context) (<-chan sut.Reading, error) {
 		defer close(out)
 		for s := range samples {
 			if s.Err != nil {
+				if ctx.Err() == nil {
+					c.note("the containers' figures end here: %v", s.Err)
+				}
 				return
 			}
 			select {

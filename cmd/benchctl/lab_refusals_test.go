@@ -19,15 +19,21 @@ func TestLabRefusals(t *testing.T) {
 	b := newBench(t, lab, `
 scenario "nothing" {
   extends = "one-node"
+  network {
+    name = "benchctl-refusals"
+  }
+  proxy "traefik" {
+    port = 18080
+  }
 }
 scenario "no-image" {
-  extends = "one-node"
+  extends = "nothing"
   keycloak {
     image = "127.0.0.1:1/keycloak/keycloak:26.7.3"
   }
 }
 scenario "never-ready" {
-  extends = "one-node"
+  extends = "nothing"
   keycloak {
     env = { KC_DB_URL_PORT = "1" }
   }
@@ -77,23 +83,24 @@ scenario "never-ready" {
 		out := b.run(t, exitFailed, provisioning("no-image")...)
 		contains(t, "the error", out.stderr, "127.0.0.1:1/keycloak/keycloak:26.7.3", "pull")
 	})
-	t.Run("name taken by a foreign container", func(t *testing.T) {
-		foreign := lab.Foreign("keycloak-server-1")
-		out := b.run(t, exitFailed, provisioning("nothing")...)
-		contains(t, "the error", out.stderr, "keycloak-server-1", "not labelled")
-		foreign.Survived()
-	})
 	t.Run("port taken", func(t *testing.T) {
-		l, err := net.Listen("tcp", "127.0.0.1:8080")
+		l, err := net.Listen("tcp", "127.0.0.1:18080")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.Close()
 		out := b.run(t, exitFailed, provisioning("nothing")...)
-		contains(t, "the error", out.stderr, "8080", "traefik")
+		contains(t, "the error", out.stderr, "18080", "traefik")
 	})
 	t.Run("Keycloak that never becomes ready", func(t *testing.T) {
 		out := b.run(t, exitFailed, provisioning("never-ready")...)
-		contains(t, "the error", out.stderr, "keycloak-server-1", "the last lines of keycloak-server-1's log", "Connection refused", "On the target now")
+		contains(t, "the error", out.stderr, "keycloak-server-1", "the last lines of keycloak-server-1's log", "Connection refused", "Still on the target")
+	})
+	t.Run("name taken by a foreign container", func(t *testing.T) {
+		b.run(t, 0, "teardown", "-all", "-yes")
+		foreign := lab.Foreign("keycloak-server-1")
+		out := b.run(t, exitFailed, provisioning("nothing")...)
+		contains(t, "the error", out.stderr, "keycloak-server-1", "did not make")
+		foreign.Survived()
 	})
 }

@@ -34,6 +34,12 @@ const oddPassword = `a'b"c $d@e%f`
 const storyScenarios = `
 scenario "small" {
   extends = "baseline"
+  network {
+    name = "benchctl-story"
+  }
+  proxy "traefik" {
+    port = 18080
+  }
   database "postgresql" {
     memory = "1g"
   }
@@ -129,7 +135,7 @@ func storyPlan(t *testing.T, b *bench) {
 	out := b.run(t, exitFailed, "plan", "-scenario", "small")
 	contains(t, "a cpuset that is not there", out.stderr, `cpus = "auto"`, "-cpus auto", "3,7")
 	out = b.run(t, exitChanges, "plan", "-scenario", "small", "-cpus", "auto", "-detailed-exitcode")
-	contains(t, "the plan", out.stdout, "+ create postgresql: not there", "+ create keycloak-server-2: not there", "+ create network benchctl: not there")
+	contains(t, "the plan", out.stdout, "+ create postgresql: not there", "+ create keycloak-server-2: not there", "+ create network benchctl-story: not there")
 	out = b.run(t, 0, "status")
 	contains(t, "status", out.stdout, "There is no lab on")
 }
@@ -203,14 +209,14 @@ func storyLook(t *testing.T, b *bench) {
 	if counts != "100" {
 		t.Errorf("the database holds %s users, want 100", counts)
 	}
-	verifyToken(t, "http://127.0.0.1:8080/auth")
+	verifyToken(t, "http://127.0.0.1:18080/auth")
 }
 
 func storyAgain(t *testing.T, b *bench) {
 	b.run(t, 0, "plan", "-scenario", "small", "-cpus", "auto", "-detailed-exitcode")
 	created := b.lab.Podman("inspect", "--format", "{{.Id}} {{.State.StartedAt}}", "keycloak-server-1")
 	out := b.run(t, 0, "provision", "-scenario", "small", "-cpus", "auto")
-	contains(t, "provision", out.stdout, "Nothing to do", "http://127.0.0.1:8080/auth")
+	contains(t, "provision", out.stdout, "Nothing to do", "http://127.0.0.1:18080/auth")
 	if now := b.lab.Podman("inspect", "--format", "{{.Id}} {{.State.StartedAt}}", "keycloak-server-1"); now != created {
 		t.Errorf("provision touched keycloak-server-1: %s, was %s", now, created)
 	}
@@ -237,7 +243,7 @@ func storyAgain(t *testing.T, b *bench) {
 }
 
 func storyWrongPassword(t *testing.T, b *bench) {
-	out := b.runEnv(t, exitThreshold, []string{"WRONG=not-it"}, "test", "-url", "http://127.0.0.1:8080/auth", "-flow", "login",
+	out := b.runEnv(t, exitThreshold, []string{"WRONG=not-it"}, "test", "-url", "http://127.0.0.1:18080/auth", "-flow", "login",
 		"-vus", "1", "-duration", "2s", "-password", "env:WRONG", "-json")
 	var r loadtest.Result
 	if err := json.Unmarshal([]byte(out.stdout), &r); err != nil {
@@ -260,7 +266,7 @@ func storyMariaDB(t *testing.T, b *bench) {
 	if count != "100" {
 		t.Errorf("the database holds %s users, want 100", count)
 	}
-	verifyToken(t, "http://127.0.0.1:8080/auth")
+	verifyToken(t, "http://127.0.0.1:18080/auth")
 	if names := b.lab.Podman("ps", "-a", "--format", "{{.Names}}"); strings.Contains(names, "postgresql") {
 		t.Errorf("PostgreSQL is still there:\n%s", names)
 	}
@@ -323,7 +329,7 @@ func storyInterruptProvision(t *testing.T, b *bench) {
 		t.Errorf("after teardown: %s", out.stdout)
 	}
 	out := b.interrupt(t, "waiting until keycloak-server-1 is ready", "provision", "-scenario", "small", "-cpus", "auto")
-	contains(t, "Ctrl-C while building", out.stderr, "On the target now", "keycloak-server-1", "benchctl teardown")
+	contains(t, "Ctrl-C while building", out.stderr, "Still on the target", "keycloak-server-1", "benchctl teardown")
 }
 
 // verifyToken gets an access token by the password grant and checks its

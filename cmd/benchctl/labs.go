@@ -2,15 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 
-	"golang.org/x/term"
-
 	"github.com/benchctl/benchctl/inventory"
-	"github.com/benchctl/benchctl/inventory/secret"
 	"github.com/benchctl/benchctl/provision"
 	"github.com/benchctl/benchctl/provision/remote"
 	"github.com/benchctl/benchctl/scenarios"
@@ -93,15 +88,3 @@ func (a *app) connect(ctx context.Context, target inventory.Target, s *scenarios
 
 // notice tells what a connection has to say that stops nothing.
 func (a *app) notice(text string) { a.note("%s", text) }
-
-// ask reads a secret from the terminal, without echo.
-func (a *app) ask(_ context.Context, question string) (secret.String, error) {
-	in, ok := a.stdin.(*os.File)
-	if !ok || !isTerminal(in) {
-		return secret.String{}, errors.New("there is no terminal to ask on")
-	}
-	fmt.Fprint(a.stderr, question+" ")
-	text, err := term.ReadPassword(int(in.Fd()))
-	fmt.Fprintln(a.stderr)
-	return secret.New(string(text)), err
-}

@@ -20,17 +20,13 @@ func logsCommand() *command {
 		summary: "show the logs of components, all unless named",
 		flags: func(fs *flag.FlagSet) action {
 			var f scenarioFlags
-			f.fileFlags.registerInventory(fs)
-			fs.StringVar(&f.targetName, "target", "", "`NAME` of the target (may be left out where there is one)")
+			f.register(fs)
 			follow := fs.Bool("follow", false, "go on with new lines until Ctrl-C")
 			tail := fs.Int("tail", 0, "only the last `N` lines of each; 0 for all")
 			since := fs.Duration("since", 0, "only the last `TIME`, such as 10m; 0 for all")
 			return func(ctx context.Context, a *app, args []string) error {
-				target, err := f.target(a, f.targetName)
-				if err != nil {
-					return err
-				}
-				lab, err := a.connect(ctx, target, nil)
+				// With its scenario, the lab knows which secrets to mask.
+				lab, err := a.openStandingLab(ctx, &f)
 				if err != nil {
 					return err
 				}

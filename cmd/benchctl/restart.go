@@ -32,7 +32,7 @@ func restartCommand() *command {
 				}
 				done, err := lab.Restart(ctx, provision.RestartOptions{Components: args, Mode: mode})
 				if err != nil {
-					return err
+					return a.withRemains(lab, err)
 				}
 				if *asJSON {
 					return a.printJSON(restartJSON(done))

@@ -105,7 +105,7 @@ func (a *app) campaign(ctx context.Context, f *scenarioFlags, o campaignOptions)
 		Scenario: s, URL: lab.Endpoint(), Tests: o.tests, Repeats: o.repeats,
 		SkipProvision: !o.provision, SkipSeed: !o.provision,
 		Tool:     report.Tool{Version: version, GoVersion: runtime.Version()},
-		Lab:      &campaignLab{lab: lab, scenario: s, target: target.Name, now: a.now},
+		Lab:      &campaignLab{lab: lab, scenario: s, target: target.Name, now: a.now, note: a.note},
 		Seeder:   a.seeder(s, lab.Endpoint()),
 		Runner:   engineRunner{},
 		Store:    store,
@@ -135,7 +135,7 @@ func (a *app) resultsFolder(out, scenario string) (*report.Folder, error) {
 
 // showCampaign prints the report and turns the outcome into an exit code.
 func (a *app) showCampaign(dir string, s campaign.Summary, failure error, asJSON bool) error {
-	if len(s.Results) > 0 {
+	if len(s.Results) > 0 || asJSON {
 		results, err := report.Load(dir)
 		if err != nil {
 			return errors.Join(failure, err)
@@ -150,21 +150,27 @@ func (a *app) showCampaign(dir string, s campaign.Summary, failure error, asJSON
 			}
 		}
 	}
-	if asJSON || len(s.Results) == 0 || errors.Is(failure, campaign.ErrInterrupted) {
-		// The text report says it itself.
+	if asJSON || len(s.Results) == 0 || failure != nil {
+		// The text report ends with it; a failure stands below it.
 		fmt.Fprintf(a.stderr, "\nResults are in %s\n", dir)
 	}
 	if len(s.Remains) > 0 {
-		fmt.Fprintf(a.stderr, "Still on the target: %s\nRemove it with: benchctl teardown -data\n", strings.Join(s.Remains, ", "))
+		fmt.Fprintln(a.stderr, remainsText(s.Remains))
 	}
 	if errors.Is(failure, campaign.ErrInterrupted) {
-		fmt.Fprintln(a.stderr, "Interrupted; what was measured until then is kept.")
+		// The error says in which phase, and what of it could not be kept.
+		fmt.Fprintf(a.stderr, "benchctl: %v\n", failure)
 		return exitError{exitInterrupted}
 	}
 	if failure != nil {
 		return failure
 	}
 	return verdictError(s.Verdict)
+}
+
+// remainsText says what is on the target and how to go on or remove it.
+func remainsText(lines []string) string {
+	return fmt.Sprintf("Still on the target: %s\nGo on with the same command, or remove it with: benchctl teardown -data", strings.Join(lines, ", "))
 }
 
 // withRemains adds to an error what is on the target now, if that can still be
@@ -176,5 +182,5 @@ func (a *app) withRemains(lab *provision.Lab, cause error) error {
 	if err != nil || len(lines) == 0 {
 		return cause
 	}
-	return fmt.Errorf("%w\nOn the target now: %s\nGo on with the same command, or remove it with: benchctl teardown", cause, strings.Join(lines, ", "))
+	return fmt.Errorf("%w\n%s", cause, remainsText(lines))
 }

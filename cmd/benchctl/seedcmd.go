@@ -38,7 +38,7 @@ tried. Realms that benchctl did not make are never changed.`,
 				did, found, err := seeder.seed(ctx)
 				a.endProgress(err == nil)
 				if err != nil {
-					return fmt.Errorf("%w\nThe same command goes on where this one ended", err)
+					return a.withRemains(lab, err)
 				}
 				if *asJSON {
 					return a.printJSON(map[string]any{"import": did, "verified": found, "dataset": seeder.spec()})

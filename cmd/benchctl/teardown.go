@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"strings"
 
 	"github.com/benchctl/benchctl/provision/reconcile"
 )
@@ -23,7 +21,7 @@ benchctl made is removed, whatever scenario made it.`,
 			fs.StringVar(&f.targetName, "target", "", "`NAME` of the target (may be left out where there is one)")
 			var removal reconcile.Removal
 			fs.BoolVar(&removal.Data, "data", false, "remove the data and backups too")
-			fs.BoolVar(&removal.Host, "host", false, "undo host preparation")
+			fs.BoolVar(&removal.Host, "host", false, "remove what was made on the host itself: the data folder, if nothing else is left in it")
 			fs.BoolVar(&removal.Images, "images", false, "remove images that benchctl pulled")
 			all := fs.Bool("all", false, "all of it")
 			yes := fs.Bool("yes", false, "do not ask")
@@ -51,33 +49,17 @@ benchctl made is removed, whatever scenario made it.`,
 					if p.Empty() || *yes {
 						return nil
 					}
-					return a.confirm("Remove all this?")
+					return a.confirm(ctx, "Remove all this?")
 				})
 				if errors.Is(err, errDeclined) {
 					fmt.Fprintln(a.stderr, "Nothing was removed.")
 					return exitError{exitFailed}
 				}
-				return err
+				if err != nil {
+					return a.withRemains(lab, err)
+				}
+				return nil
 			}
 		},
 	}
-}
-
-var errDeclined = errors.New("declined")
-
-// confirm asks on the terminal; without one it is an error.
-func (a *app) confirm(question string) error {
-	if !isTerminal(a.stdin) {
-		return usagef("there is no terminal to ask on; add -yes to go ahead")
-	}
-	fmt.Fprintf(a.stderr, "%s [y/N] ", question)
-	line, err := bufio.NewReader(a.stdin).ReadString('\n')
-	if err != nil {
-		return errDeclined
-	}
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return nil
-	}
-	return errDeclined
 }

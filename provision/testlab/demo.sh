@@ -8,15 +8,24 @@ lab_dir=${BENCHCTL_LAB_DIR:-/run/benchctl-lab}
 started=$SECONDS
 ctl=(bin/benchctl)
 up=0
+build=
+# A lab host that `make lab` left up stays up.
+stays=0
+bin/labhost status >/dev/null 2>&1 && stays=1
 
 undo() {
   trap - EXIT
   trap '' INT TERM
+  [ -z "$build" ] || kill "$build" 2>/dev/null
   if ((up)); then
     say "tearing the lab down, with its data"
     "${ctl[@]}" teardown -inventory "$lab_dir/inventory.hcl" -data -yes || code=1
   fi
-  bin/labhost down || code=1
+  if ((stays)); then
+    echo "The lab host was up before and stays up; make lab-down ends it."
+  else
+    bin/labhost down || code=1
+  fi
   printf '\nThe demo took %d min %02d s.\n' $(((SECONDS - started) / 60)) $(((SECONDS - started) % 60))
   exit "${code:-1}"
 }
@@ -31,6 +40,7 @@ build=$!
 bin/labhost up || exit
 up=1
 if ! wait "$build"; then cat bin/build.log; exit; fi
+build=
 rm -f bin/build.log
 
 say "campaign: benchctl run -scenario demo"
