@@ -114,6 +114,12 @@ func (s Settings) Check() error {
 	if s.Timeout <= 0 {
 		wrong("timeout %s: it must be more than 0", s.Timeout.Duration())
 	}
+	switch {
+	case s.HTTPClient != "" && s.HTTPClient != RawClient && s.HTTPClient != StandardClient:
+		wrong("HTTP client %q: it is %s or %s", s.HTTPClient, RawClient, StandardClient)
+	case s.HTTPClient == RawClient && strings.HasPrefix(strings.ToLower(s.URL), "https:"):
+		wrong("HTTP client %s: it speaks plain http only, and the URL is https", RawClient)
+	}
 	if s.ClientAuth != oidc.AuthPost && s.ClientAuth != oidc.AuthBasic {
 		wrong("client authentication %q: it is post or basic", s.ClientAuth)
 	}

@@ -40,6 +40,9 @@ type Settings struct {
 	Offline    bool `json:"offline,omitempty"`
 	PKCE       bool `json:"pkce,omitempty"`
 	NewConns   bool `json:"new_connections,omitempty"` // a new connection for each iteration
+	// HTTPClient is RawClient (HTTP/1.1 over plain http), StandardClient
+	// (net/http), or empty for raw wherever it can be.
+	HTTPClient string `json:"http_client,omitempty"`
 	// KeepCookies keeps a virtual user's cookies from one login to the next.
 	KeepCookies bool `json:"keep_cookies,omitempty"`
 	// LogoutShare of the logins are followed by a logout; BadLoginShare of
@@ -87,6 +90,12 @@ type Identities struct {
 	DatasetSeed     int64 `json:"dataset_seed"`
 	UniquePasswords bool  `json:"unique_passwords,omitempty"`
 }
+
+// The clients that send requests.
+const (
+	RawClient      = "raw"
+	StandardClient = "net/http"
+)
 
 // Load models.
 const (

@@ -35,8 +35,8 @@ func (b *reader) start() {
 	}
 }
 
-// fill reads once more; it returns an error only when nothing came.
-func (b *reader) fill() error {
+// room is where the next bytes go; it is never empty.
+func (b *reader) room() []byte {
 	if b.r > 0 && b.w == len(b.buf) {
 		b.w = copy(b.buf, b.buf[b.r:b.w])
 		b.r = 0
@@ -44,9 +44,19 @@ func (b *reader) fill() error {
 	if b.w == len(b.buf) {
 		b.buf = append(b.buf, make([]byte, len(b.buf))...)
 	}
-	n, err := b.from.Read(b.buf[b.w:])
+	return b.buf[b.w:]
+}
+
+// took notes that n bytes came.
+func (b *reader) took(n int) {
 	b.w += n
 	b.total += int64(n)
+}
+
+// fill reads once more; it returns an error only when nothing came.
+func (b *reader) fill() error {
+	n, err := b.from.Read(b.room())
+	b.took(n)
 	if n > 0 {
 		return nil
 	}

@@ -29,6 +29,7 @@ type raw struct {
 	out      []byte
 	deadline time.Duration
 	lastUsed time.Duration
+	direct   direct
 	ctx      context.Context // whose end breaks conn off
 	release  func() bool
 }
@@ -91,16 +92,14 @@ func (c *raw) try(ctx context.Context, r *Request, a *Response) *rawError {
 		return &rawError{at: exchanging, err: err}
 	}
 	c.out = appendRequest(c.out[:0], r, c.UserAgent)
-	n, err := c.conn.Write(c.out)
-	t.BytesOut += int64(n)
-	wrote := c.Now()
-	t.Phases[stats.Sending] = wrote - t.Sent
-	if err != nil {
-		return &rawError{at: exchanging, err: err, again: gone(err) && idempotent(r.Method)}
-	}
 	c.in.start()
-	err = c.in.fill()
-	t.Phases[stats.Waiting] = c.Now() - wrote
+	wrote, err := c.exchange(t)
+	first := c.Now()
+	if wrote == 0 {
+		wrote = first
+	}
+	t.Phases[stats.Sending] = wrote - t.Sent
+	t.Phases[stats.Waiting] = first - wrote
 	if err != nil {
 		return &rawError{at: exchanging, err: err, again: gone(err) && idempotent(r.Method)}
 	}
@@ -113,6 +112,27 @@ func (c *raw) try(ctx context.Context, r *Request, a *Response) *rawError {
 		c.Renew()
 	}
 	return nil
+}
+
+// exchange writes c.out and reads the beginning of the answer. wrote is when
+// the request was out, 0 if it never was.
+func (c *raw) exchange(t *Timing) (wrote time.Duration, err error) {
+	n := 0
+	if c.direct.conn != nil {
+		n, wrote, err = c.direct.exchange(c)
+		t.BytesOut += int64(n)
+		if wrote != 0 || err != nil {
+			return wrote, err
+		}
+	}
+	// Where there is no direct way, or it took only part of the request.
+	m, err := c.conn.Write(c.out[n:])
+	t.BytesOut += int64(m)
+	if err != nil {
+		return 0, err
+	}
+	wrote = c.Now()
+	return wrote, c.in.fill()
 }
 
 // stale tells whether the server has closed the kept connection. It is asked
@@ -172,6 +192,7 @@ func (c *raw) connect(ctx context.Context, to Endpoint, t *Timing) error {
 	}
 	c.conn, c.address, c.deadline = conn, to.Address, 0
 	c.in.reset(conn)
+	c.direct.reset(conn)
 	c.bind(ctx)
 	return nil
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -26,6 +24,7 @@ func NewStandard(c Config) Client {
 		ForceAttemptHTTP2:     true,
 		DisableCompression:    true,
 		MaxIdleConnsPerHost:   1,
+		WriteBufferSize:       32 << 10, // a whole request goes out in one piece
 		IdleConnTimeout:       5 * time.Minute,
 		ExpectContinueTimeout: time.Second,
 	}
@@ -36,6 +35,23 @@ type standard struct {
 	Config
 	transport *http.Transport
 	in, out   atomic.Int64
+
+	// What follows serves one request after another, so that a request makes
+	// as little garbage as net/http lets it.
+	parent context.Context
+	ctx    context.Context // of parent, with trace and cancel
+	cancel context.CancelFunc
+	timer  *time.Timer // cancels ctx when the time-out is over
+	late   *atomic.Bool
+	marks  *marks
+	sent   *outgoing
+}
+
+// outgoing is what net/http reads while it sends a request.
+type outgoing struct {
+	header http.Header
+	body   []byte
+	reader bytes.Reader
 }
 
 // Renew closes what is kept.
@@ -77,6 +93,14 @@ type marks struct {
 	dnsStart, dnsDone, dialStart, dialDone, tlsStart, tls atomic.Int64
 	ready, wrote, first                                   atomic.Int64
 	reused                                                atomic.Bool
+}
+
+// clear makes m ready for the next request.
+func (m *marks) clear() {
+	for _, f := range []*atomic.Int64{&m.dnsStart, &m.dnsDone, &m.dialStart, &m.dialDone, &m.tlsStart, &m.tls, &m.ready, &m.wrote, &m.first} {
+		f.Store(0)
+	}
+	m.reused.Store(false)
 }
 
 func (m *marks) at(field *atomic.Int64) { field.CompareAndSwap(0, int64(m.now())) }
@@ -139,41 +163,89 @@ func (m *marks) step() step {
 	return dialling
 }
 
+// prepare gives the context of the next request below ctx, and empty marks.
+func (s *standard) prepare(ctx context.Context) {
+	if s.parent == ctx && s.ctx.Err() == nil {
+		s.marks.clear()
+	} else {
+		s.forget()
+		s.parent, s.marks, s.late = ctx, &marks{now: s.Now}, new(atomic.Bool)
+		s.ctx, s.cancel = context.WithCancel(httptrace.WithClientTrace(ctx, s.marks.trace()))
+	}
+	if s.Timeout <= 0 {
+		return
+	}
+	if s.timer == nil {
+		cancel, late := s.cancel, s.late
+		s.timer = time.AfterFunc(s.Timeout, func() {
+			late.Store(true)
+			cancel()
+		})
+		return
+	}
+	s.timer.Reset(s.Timeout)
+}
+
+// forget lets go of what prepare made: after a failure net/http may go on with
+// it in the background.
+func (s *standard) forget() {
+	if s.cancel != nil {
+		s.cancel()
+	}
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.parent, s.timer, s.sent = nil, nil, nil
+}
+
 func (s *standard) Do(ctx context.Context, r *Request, a *Response) error {
 	a.reset()
 	t := &a.Timing
 	t.Start = s.Now()
 	in, out := s.in.Load(), s.out.Load()
-	m := &marks{now: s.Now}
-	err := s.exchange(ctx, m, r, a)
+	s.prepare(ctx)
+	err := s.exchange(r, a)
+	if s.timer != nil {
+		s.timer.Stop()
+	}
 	t.Done = s.Now()
-	m.fill(t)
+	s.marks.fill(t)
 	t.BytesIn, t.BytesOut = s.in.Load()-in, s.out.Load()-out
 	if err != nil {
-		return fail(ctx, m.step(), r.To.Address, err)
+		at := s.marks.step()
+		if s.late.Load() {
+			err = context.DeadlineExceeded
+		}
+		s.forget()
+		return fail(ctx, at, r.To.Address, err)
+	}
+	if s.marks.wrote.Load() == 0 {
+		s.forget() // the server answered before it had the whole request
 	}
 	return nil
 }
 
-func (s *standard) exchange(ctx context.Context, m *marks, r *Request, a *Response) (err error) {
-	reqCtx := httptrace.WithClientTrace(ctx, m.trace())
-	if s.Timeout > 0 {
-		var cancel context.CancelFunc
-		reqCtx, cancel = context.WithTimeout(reqCtx, s.Timeout)
-		defer cancel()
+func (s *standard) exchange(r *Request, a *Response) (err error) {
+	if s.sent == nil {
+		s.sent = &outgoing{header: http.Header{}}
 	}
-	var body io.Reader
-	if r.Body != nil {
-		body = bytes.NewReader(r.Body)
-	}
-	req, err := http.NewRequestWithContext(reqCtx, r.Method, "", body)
-	if err != nil {
-		return fmt.Errorf("building the request: %w", err)
-	}
-	req.URL, req.Host = r.To.URL, r.To.URL.Host
-	req.Header.Set("User-Agent", s.UserAgent)
+	o := s.sent
+	clear(o.header)
+	o.header["User-Agent"] = []string{s.UserAgent}
 	for _, f := range r.Header {
-		req.Header.Add(f.Name, f.Value)
+		o.header.Add(f.Name, f.Value)
+	}
+	req := (&http.Request{
+		Method: r.Method, URL: r.To.URL, Host: r.To.URL.Host, Header: o.header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}).WithContext(s.ctx)
+	if len(r.Body) > 0 {
+		o.body = append(o.body[:0], r.Body...)
+		o.reader.Reset(o.body)
+		req.Body, req.ContentLength = io.NopCloser(&o.reader), int64(len(o.body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(o.body)), nil }
+	} else {
+		req.Body = http.NoBody
 	}
 	resp, err := s.transport.RoundTrip(req)
 	if err != nil {
@@ -189,9 +261,6 @@ func (s *standard) exchange(ctx context.Context, m *marks, r *Request, a *Respon
 	n, err := buf.ReadFrom(io.LimitReader(resp.Body, s.MaxBody+1))
 	a.Body = buf.Bytes()
 	if err != nil {
-		if reqCtx.Err() != nil && !errors.Is(err, context.Canceled) {
-			return reqCtx.Err()
-		}
 		return err
 	}
 	if n > s.MaxBody {

@@ -2,7 +2,6 @@ package oidc
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -73,8 +72,8 @@ func (a *Actor) checkUserInfo() *Failure {
 	if a.ans.Status != 200 {
 		return a.badStatus()
 	}
-	var c claims
-	if err := json.Unmarshal(a.ans.Body, &c); err != nil {
+	c, err := parseClaims(a.ans.Body)
+	if err != nil {
 		return wrongPage("the answer is no JSON: ")
 	}
 	return a.sameUser(c)
@@ -124,17 +123,14 @@ func (a *Actor) checkActive() *Failure {
 	if a.ans.Status != 200 {
 		return a.badStatus()
 	}
-	var answer struct {
-		Active bool   `json:"active"`
-		Sub    string `json:"sub"`
-	}
-	if err := json.Unmarshal(a.ans.Body, &answer); err != nil {
+	answer, err := parseClaims(a.ans.Body)
+	if err != nil {
 		return wrongPage("the answer is no JSON: ")
 	}
 	switch {
 	case !answer.Active:
 		return wrong("the token is not active for this client")
-	case answer.Sub != "" && a.current.Subject != "" && answer.Sub != a.current.Subject:
+	case answer.Subject != "" && a.current.Subject != "" && answer.Subject != a.current.Subject:
 		return wrong("the answer is about another user (sub)")
 	}
 	return nil
@@ -166,8 +162,7 @@ func (a *Actor) checkBrokerToken() *Failure {
 	if a.ans.Status != 200 {
 		return a.badStatus()
 	}
-	var g grant
-	if json.Unmarshal(a.ans.Body, &g) == nil && g.Access != "" {
+	if g, err := readGrant(a.ans.Body); err == nil && g.access != "" {
 		return nil
 	}
 	if strings.Contains(string(a.ans.Body), "access_token=") {

@@ -21,12 +21,28 @@ type Tokens struct {
 
 // grant is a token endpoint's answer.
 type grant struct {
-	Access           string  `json:"access_token"`
-	Refresh          string  `json:"refresh_token"`
-	ID               string  `json:"id_token"`
-	Type             string  `json:"token_type"`
-	ExpiresIn        float64 `json:"expires_in"`
-	RefreshExpiresIn float64 `json:"refresh_expires_in"`
+	access, refresh, id, kind   string
+	expiresIn, refreshExpiresIn float64
+}
+
+func readGrant(body []byte) (g grant, err error) {
+	err = eachField(body, func(key, value []byte) {
+		switch string(key) {
+		case "access_token":
+			g.access = text(value)
+		case "refresh_token":
+			g.refresh = text(value)
+		case "id_token":
+			g.id = text(value)
+		case "token_type":
+			g.kind = text(value)
+		case "expires_in":
+			g.expiresIn = number(value)
+		case "refresh_expires_in":
+			g.refreshExpiresIn = number(value)
+		}
+	})
+	return g, err
 }
 
 // refusal is an OAuth error answer.
@@ -77,20 +93,20 @@ func (a *Actor) checkGrant() *Failure {
 	if a.ans.Status != 200 {
 		return a.badStatus()
 	}
-	var g grant
-	if err := json.Unmarshal(a.ans.Body, &g); err != nil {
+	g, err := readGrant(a.ans.Body)
+	if err != nil {
 		return wrongPage("the answer is no JSON: ")
 	}
 	switch {
-	case g.Access == "":
+	case g.access == "":
 		return wrong("no access_token in the answer")
-	case !strings.EqualFold(g.Type, "bearer"):
-		return wrong("token_type is " + g.Type + ", not Bearer")
-	case g.ExpiresIn <= 0:
+	case !strings.EqualFold(g.kind, "bearer"):
+		return wrong("token_type is " + g.kind + ", not Bearer")
+	case g.expiresIn <= 0:
 		return wrong("the access token is expired from the start")
 	}
 	now := a.plan.WallClock()
-	a.granted = Tokens{Access: g.Access, Refresh: g.Refresh, ID: g.ID, Granted: now, Expires: later(now, g.ExpiresIn), RefreshExpires: later(now, g.RefreshExpiresIn)}
+	a.granted = Tokens{Access: g.access, Refresh: g.refresh, ID: g.id, Granted: now, Expires: later(now, g.expiresIn), RefreshExpires: later(now, g.refreshExpiresIn)}
 	return nil
 }
 
@@ -103,27 +119,47 @@ func later(now time.Time, lifetime float64) time.Time {
 	return now.Add(time.Duration(lifetime * float64(time.Second)))
 }
 
-// claims are what is looked at in a JWT.
+// claims are what is looked at in a JWT and in what userinfo and introspection
+// answer.
 type claims struct {
-	Subject string  `json:"sub"`
-	User    string  `json:"preferred_username"`
-	Nonce   string  `json:"nonce"`
-	Issued  float64 `json:"iat"`
-	Expires float64 `json:"exp"`
+	Subject, User, Nonce string
+	Issued, Expires      float64
+	Active               bool
+}
+
+func parseClaims(doc []byte) (c claims, err error) {
+	err = eachField(doc, func(key, value []byte) {
+		switch string(key) {
+		case "sub":
+			c.Subject = text(value)
+		case "preferred_username":
+			c.User = text(value)
+		case "nonce":
+			c.Nonce = text(value)
+		case "iat":
+			c.Issued = number(value)
+		case "exp":
+			c.Expires = number(value)
+		case "active":
+			c.Active = string(value) == "true"
+		}
+	})
+	return c, err
 }
 
 // readClaims decodes a JWT's payload; its signature is not verified.
 func readClaims(token string) (claims, bool) {
-	var c claims
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return c, false
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, whole := strings.Cut(rest, ".")
+	if !whole {
+		return claims{}, false
 	}
-	payload, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(parts[1], "="))
-	if err != nil || json.Unmarshal(payload, &c) != nil {
-		return c, false
+	doc, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(payload, "="))
+	if err != nil {
+		return claims{}, false
 	}
-	return c, true
+	c, err := parseClaims(doc)
+	return c, err == nil
 }
 
 // password is the password grant.
@@ -163,15 +199,20 @@ func (a *Actor) checkKeys() *Failure {
 	if a.ans.Status != 200 {
 		return a.badStatus()
 	}
-	var set struct {
-		Keys []struct {
-			Type string `json:"kty"`
-		} `json:"keys"`
-	}
-	if err := json.Unmarshal(a.ans.Body, &set); err != nil {
+	var first []byte
+	if err := eachField(a.ans.Body, func(key, value []byte) {
+		if string(key) == "keys" && value[0] == '[' {
+			first = skipSpace(value[1:])
+		}
+	}); err != nil {
 		return wrongPage("the answer is no JSON: ")
 	}
-	if len(set.Keys) == 0 || set.Keys[0].Type == "" {
+	known := false
+	if n := valueEnd(first); n > 0 {
+		// A first value that is no key leaves known as it is.
+		_ = eachField(first[:n], func(key, value []byte) { known = known || string(key) == "kty" && text(value) != "" })
+	}
+	if !known {
 		return wrong("no keys in the answer")
 	}
 	return nil
