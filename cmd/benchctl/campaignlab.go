@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/benchctl/benchctl/loadtest/campaign"
 	"github.com/benchctl/benchctl/loadtest/report"
 	"github.com/benchctl/benchctl/loadtest/sut"
@@ -25,7 +23,6 @@ type campaignLab struct {
 	lab      *provision.Lab
 	scenario *scenarios.Scenario
 	target   string
-	now      func() time.Time
 	// note tells the user what stops nothing.
 	note func(format string, args ...any)
 }
@@ -120,15 +117,12 @@ func withCommand(settings map[string]string, command []string) map[string]string
 func generatorFacts() report.Host {
 	h := report.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()}
 	h.Hostname, _ = os.Hostname()
-	var u unix.Utsname
-	if unix.Uname(&u) == nil {
-		h.Kernel = unix.ByteSliceToString(u.Release[:])
-	}
+	describeHost(&h)
 	return h
 }
 
-// Stats are the lab's samples, dated by this machine's clock: that is the one
-// that the measured window is told in.
+// Stats are the lab's samples. The engine dates them by this machine's clock,
+// the one that the measured window is told in.
 func (c *campaignLab) Stats(ctx context.Context) (<-chan sut.Reading, error) {
 	samples, err := c.lab.Stats(ctx, time.Second)
 	if err != nil {
@@ -145,7 +139,7 @@ func (c *campaignLab) Stats(ctx context.Context) (<-chan sut.Reading, error) {
 				return
 			}
 			select {
-			case out <- reading(s, c.now()):
+			case out <- reading(s):
 			case <-ctx.Done():
 				return
 			}
@@ -154,8 +148,8 @@ func (c *campaignLab) Stats(ctx context.Context) (<-chan sut.Reading, error) {
 	return out, nil
 }
 
-func reading(s engine.StatsSample, at time.Time) sut.Reading {
-	r := sut.Reading{Time: at, Containers: map[string]sut.Counters{}}
+func reading(s engine.StatsSample) sut.Reading {
+	r := sut.Reading{Time: s.Time, Containers: map[string]sut.Counters{}}
 	for name, c := range s.Containers {
 		r.Containers[name] = sut.Counters{
 			CPUSeconds: c.CPUSeconds, MemoryBytes: c.MemoryBytes, MemoryLimit: c.MemoryLimit,

@@ -57,9 +57,6 @@ type campaignOptions struct {
 
 // testLab runs tests of a scenario on the lab that is there.
 func (a *app) testLab(ctx context.Context, f testFlags) error {
-	if f.flow != "" {
-		return usagef("-flow needs -url; tests of a scenario are chosen with -test")
-	}
 	if f.reset != scenarios.ResetNone && f.reset != scenarios.ResetRestart {
 		return usagef("-reset %s: use none or restart", f.reset)
 	}
@@ -105,7 +102,7 @@ func (a *app) campaign(ctx context.Context, f *scenarioFlags, o campaignOptions)
 		Scenario: s, URL: lab.Endpoint(), Tests: o.tests, Repeats: o.repeats,
 		SkipProvision: !o.provision, SkipSeed: !o.provision,
 		Tool:     report.Tool{Version: version, GoVersion: runtime.Version()},
-		Lab:      &campaignLab{lab: lab, scenario: s, target: target.Name, now: a.now, note: a.note},
+		Lab:      &campaignLab{lab: lab, scenario: s, target: target.Name, note: a.note},
 		Seeder:   a.seeder(s, lab.Endpoint()),
 		Runner:   engineRunner{},
 		Store:    store,

@@ -4,6 +4,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/benchctl/benchctl/loadtest"
@@ -34,7 +36,6 @@ type testFlags struct {
 	scenario                         scenarioFlags
 	tests                            commaList
 	reset                            string
-	defaultsForURL                   map[string]bool
 }
 
 func (f *testFlags) register(fs *flag.FlagSet) {
@@ -94,6 +95,9 @@ been provisioned and seeded; nothing is built. Give -test NAME to choose.`,
 				if len(args) > 0 {
 					return usagef("unexpected argument %q", args[0])
 				}
+				if err := f.checkMode(fs); err != nil {
+					return err
+				}
 				if f.url == "" {
 					return a.testLab(ctx, f)
 				}
@@ -105,6 +109,36 @@ been provisioned and seeded; nothing is built. Give -test NAME to choose.`,
 			}
 		},
 	}
+}
+
+// labFlags belong to tests of a scenario, bothFlags to either; all others
+// describe a server that benchctl did not build.
+var (
+	labFlags  = []string{"f", "inventory", "var", "scenario", "target", "cpus", "scale", "test", "reset"}
+	bothFlags = []string{"out", "json", "url", "log-level", "log-format"}
+)
+
+// checkMode refuses flags that would have no effect.
+func (f *testFlags) checkMode(fs *flag.FlagSet) error {
+	var wrong []string
+	fs.Visit(func(g *flag.Flag) {
+		ofLab := slices.Contains(labFlags, g.Name)
+		switch {
+		case slices.Contains(bothFlags, g.Name):
+		case f.url != "" && ofLab:
+			wrong = append(wrong, "-"+g.Name+" is for tests of a scenario, without -url")
+		case f.url == "" && !ofLab:
+			wrong = append(wrong, "-"+g.Name+" needs -url; what tests of a scenario do stands in the scenario")
+		case f.url != "" && g.Name == "connections" && f.rate == 0:
+			wrong = append(wrong, "-connections is for -rate; with -vus each virtual user has its own")
+		case f.url != "" && (g.Name == "ramp-up" || g.Name == "ramp-down") && f.vus == 0:
+			wrong = append(wrong, "-"+g.Name+" is for -vus")
+		}
+	})
+	if len(wrong) > 0 {
+		return usagef("%s", strings.Join(wrong, "\n"))
+	}
+	return nil
 }
 
 // settings makes a test of the flags.
