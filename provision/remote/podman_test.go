@@ -140,7 +140,7 @@ func checkLink(t *testing.T, link *Link, c linkCase) {
 	defer client.CloseIdleConnections()
 	// Several at once, more than there are sessions.
 	var work sync.WaitGroup
-	for n := range 12 {
+	for n := range maxSessions + 2 {
 		work.Go(func() {
 			want := strings.Repeat(fmt.Sprint(n), 100_000)
 			response, err := client.Post("http://d/echo", "text/plain", strings.NewReader(want))
