@@ -280,6 +280,6 @@ func (w *walk) interrupted(parent context.Context) error {
 	if len(open) > 0 {
 		during = " during: " + strings.Join(open, ", ")
 	}
-	return fmt.Errorf("interrupted on %s after %d of %d steps%s; benchctl provision goes on from there, benchctl teardown removes what is there: %w",
+	return fmt.Errorf("interrupted on %s after %d of %d steps%s: %w",
 		w.target, w.ended, len(w.steps), during, context.Cause(parent))
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/benchctl/benchctl/provision/engine"
 )
@@ -44,7 +45,35 @@ func conflicts(d Desired, o Observed) error {
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, folderConflicts(d, o)...)...)
+}
+
+// known tells whether there is a trace of us: our record, or a container of
+// ours. The record is written before anything else.
+func (o Observed) known() bool {
+	return o.State != nil || slices.ContainsFunc(o.Containers, func(c engine.Container) bool { return ours(c.Labels) })
+}
+
+// folderConflicts are folders below data_dir that a component needs and that
+// nothing says we made. A container of ours speaks for the folder of its name.
+func folderConflicts(d Desired, o Observed) []error {
+	foreign := func(path string) error {
+		return fmt.Errorf(
+			"the folder %s on %s is not empty, and nothing says that benchctl made it: move it away or give the target another data_dir, then try again",
+			path, d.Target)
+	}
+	var errs []error
+	if o.ConfigExists && !o.known() {
+		errs = append(errs, foreign(d.Layout.ConfigRoot()))
+	}
+	for _, f := range o.Folders {
+		needed := slices.ContainsFunc(d.Components, func(c Component) bool { return c.Name == f.Name && c.Data != nil })
+		made := slices.ContainsFunc(o.Containers, func(c engine.Container) bool { return c.Name == f.Name && ours(c.Labels) })
+		if needed && !made && f.Marker == nil && !f.Empty {
+			errs = append(errs, foreign(d.Layout.Data(f.Name)))
+		}
+	}
+	return errs
 }
 
 func portConflict(d Desired, o Observed, component string, want engine.Port) error {

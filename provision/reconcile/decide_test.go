@@ -28,6 +28,18 @@ func TestConflicts(t *testing.T) {
 		{"our network without DNS", func(w *world) {
 			w.o.Networks = []engine.Network{{Name: "benchctl", Labels: map[string]string{LabelLab: "x"}}}
 		}, []string{"no DNS", "aardvark-dns"}},
+		{"foreign data of our name", func(w *world) {
+			w.o.Folders = []Folder{{Name: "postgresql"}}
+		}, []string{"/postgresql on sut is not empty", "nothing says that benchctl made it", "another data_dir"}},
+		{"an empty folder of our name", func(w *world) {
+			w.o.Folders = []Folder{{Name: "postgresql", Empty: true}}
+		}, nil},
+		{"foreign configuration", func(w *world) {
+			w.o.ConfigExists = true
+		}, []string{"/config on sut is not empty", "nothing says that benchctl made it"}},
+		{"our configuration", func(w *world) {
+			w.o.ConfigExists, w.o.State = true, &State{}
+		}, nil},
 		{"port held by a foreign container", func(w *world) {
 			w.o.Containers = []engine.Container{{Name: "web", Image: "nginx", State: "running", Ports: published}}
 			w.o.Listeners = []Listener{{Port: 8080, Process: "conmon", PID: 9}}
@@ -352,4 +364,16 @@ func FuzzParseMarker(f *testing.F) {
 			t.Errorf("%q is taken for a marker: %+v", b, m)
 		}
 	})
+}
+
+// A folder that happens to have the name of ours is not removed.
+func TestTeardownSparesForeignConfiguration(t *testing.T) {
+	o := Observed{DataDirExists: true, ConfigExists: true}
+	p := Teardown("sut", layout, o, All())
+	if !p.Empty() {
+		t.Errorf("the plan is to\n%s", p.Text())
+	}
+	if len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "kept "+layout.ConfigRoot()) {
+		t.Errorf("notes: %q", p.Notes)
+	}
 }

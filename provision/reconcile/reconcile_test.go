@@ -122,12 +122,6 @@ var plans = []struct {
 		w.carryOut(t, p, len(p.Steps))
 		return w
 	}, baseline().with(func(s *shape) { s.lab = "soak" })},
-	{"unknown-data", func(testing.TB) *world {
-		w := bare()
-		w.o.DataDirExists = true
-		w.o.Folders = []Folder{{Name: "postgresql"}}
-		return w
-	}, baseline()},
 	{"first-start-cut-off", func(t testing.TB) *world {
 		w := standing(t, baseline())
 		w.container("postgresql").State = "exited"

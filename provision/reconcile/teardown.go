@@ -96,6 +96,11 @@ func (t *teardown) networks() {
 }
 
 func (t *teardown) config() {
+	if t.o.ConfigExists && !t.o.known() {
+		t.left = true
+		t.note("kept %s: nothing says that benchctl made it", t.l.ConfigRoot())
+		return
+	}
 	if t.o.ConfigExists {
 		t.plan.change(SignRemove, "remove folder", t.l.ConfigRoot(), "configuration of the lab")
 		t.cleared = append(t.cleared, t.plan.add(Step{Kind: StepRemoveFolder, Subject: t.l.ConfigRoot(), After: t.gone}))
