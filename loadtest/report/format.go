@@ -21,7 +21,7 @@ type Format struct {
 // Formats are all of them, in the order that help shows.
 func Formats() []Format {
 	return []Format{
-		{"text", "a table over each folder; for a single run the lines that k6 users know", writeText},
+		{"text", "the lines that k6 users know for each run, then a table over each folder", writeText},
 		{"summary", "a table over each folder", each(Summary)},
 		{"k6", "the lines that k6 users know, for each run", eachRun(K6)},
 		{"vegeta", "the lines of vegeta's text report, for each run", eachRun(Vegeta)},
@@ -47,22 +47,36 @@ func Write(w io.Writer, format string, results []Results, o Options) error {
 	return formats[i].Write(w, results, o)
 }
 
-// single gives the only run there is, where nobody asked for a campaign.
+// single gives the only run there is, where nobody asked for a campaign: its
+// file was named, or there is no campaign around it. A campaign of which but
+// one run was made is still a campaign.
 func single(results []Results) (Run, bool) {
 	if len(results) != 1 || len(results[0].Runs) != 1 {
 		return Run{}, false
 	}
-	c := results[0].Campaign
-	return results[0].Runs[0], c == nil || len(c.Planned) > 1
+	r := results[0]
+	return r.Runs[0], r.Campaign == nil || r.Named
 }
 
-// writeText shows one run in full, and more than one as tables. A campaign
-// that planned but one test is shown both ways.
+// writeText shows each run in full and then the folder as a table, as a
+// campaign does at its end. A single run needs no table.
 func writeText(w io.Writer, results []Results, o Options) error {
 	if run, ok := single(results); ok {
 		return K6(w, run.Result, o)
 	}
-	return each(Summary)(w, results, o)
+	return each(inFull)(w, results, o)
+}
+
+func inFull(w io.Writer, r Results, o Options) error {
+	for _, run := range r.Runs {
+		if err := K6(w, run.Result, o); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+	}
+	return Summary(w, r, o)
 }
 
 // each writes folder after folder with an empty line between.

@@ -80,6 +80,8 @@ type Results struct {
 	Dir string
 	// Campaign is nil for a folder of runs without one.
 	Campaign *Campaign
+	// Named tells that run files were asked for, not the folder they are in.
+	Named bool
 	// Runs in the order of their numbers and repeats.
 	Runs []Run
 }
@@ -179,7 +181,7 @@ func (l *loader) addFile(path string) error {
 	if err != nil {
 		return err
 	}
-	l.results = append(l.results, Results{Dir: dir, Campaign: campaign, Runs: []Run{run}})
+	l.results = append(l.results, Results{Dir: dir, Campaign: campaign, Named: true, Runs: []Run{run}})
 	return nil
 }
 
@@ -226,7 +228,8 @@ func (l *loader) addCampaign(dir, path string) error {
 	if err != nil || !fresh {
 		return err
 	}
-	if slices.ContainsFunc(l.results, func(r Results) bool { return r.Dir == dir }) {
+	if i := slices.IndexFunc(l.results, func(r Results) bool { return r.Dir == dir }); i >= 0 {
+		l.results[i].Named = false
 		return nil
 	}
 	campaign, err := readCampaign(dir)

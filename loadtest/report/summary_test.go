@@ -98,7 +98,7 @@ func TestFormats(t *testing.T) {
 		results []Results
 		want    []string
 	}{
-		{"text", results, []string{"baseline on sut", "userinfo  failed", "results: "}},
+		{"text", results, []string{"closed model, 12 virtual users", "open model, 250/s", "http_req_duration...", "\n\nbaseline on sut", "userinfo  failed", "results: "}},
 		{"text", one, []string{"http_req_duration...", "verdict: passed"}},
 		{"summary", one, []string{"baseline on sut", "userinfo  not run"}},
 		{"k6", results, []string{"closed model, 12 virtual users", "open model, 250/s"}},
@@ -147,5 +147,69 @@ func TestSeriesRowsWithoutSamples(t *testing.T) {
 	want := []string{"baseline", "login", "0", "1", "warm-up", "1", "5", "4", "0", "400", "600", "700", "", ""}
 	if len(rows) != 2 || !slices.Equal(rows[0], want) {
 		t.Errorf("got %q, want first row %q", rows, want)
+	}
+}
+
+// TestOneRunOfACampaign tells a campaign that was cut short after one run from
+// a run that stands for itself.
+func TestOneRunOfACampaign(t *testing.T) {
+	parent := t.TempDir()
+	write := func(name string, c *Campaign) string {
+		f, err := CreateAt(filepath.Join(parent, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c != nil {
+			if err := f.WriteCampaign(*c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.WriteRun(RunFiles{Number: 1, Result: loginRun()}); err != nil {
+			t.Fatal(err)
+		}
+		return f.Dir()
+	}
+	cut := campaign()
+	cut.Verdict, cut.Reasons = loadtest.Interrupted, []string{`interrupted in the phase "run userinfo"`}
+	folder, alone := write("cut", &cut), write("alone", nil)
+	file := filepath.Join(folder, "01-login.json")
+	for _, tt := range []struct {
+		name     string
+		args     []string
+		campaign bool
+	}{
+		{"the campaign's folder", []string{folder}, true},
+		{"its campaign.json", []string{filepath.Join(folder, CampaignFile)}, true},
+		{"its file, then its folder", []string{file, folder}, true},
+		{"its file", []string{file}, false},
+		{"a folder without a campaign", []string{alone}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			results, err := Load(tt.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text, asJSON strings.Builder
+			if err := Write(&text, "text", results, Options{Width: 100}); err != nil {
+				t.Fatal(err)
+			}
+			if err := Write(&asJSON, "json", results, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			for want, there := range map[string]bool{
+				"http_req_duration...": true, "userinfo  not run": tt.campaign, "\nverdict: interrupted\n": tt.campaign,
+			} {
+				if strings.Contains(text.String(), want) != there {
+					t.Errorf("%q in it: want %v:\n%s", want, there, text.String())
+				}
+			}
+			schema := loadtest.Schema
+			if tt.campaign {
+				schema = ResultsSchema
+			}
+			if want := "{\n  \"schema\": \"" + schema + "\""; !strings.HasPrefix(asJSON.String(), want) {
+				t.Errorf("JSON begins with %.60q, want %q", asJSON.String(), want)
+			}
+		})
 	}
 }
