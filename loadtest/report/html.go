@@ -194,7 +194,7 @@ func runPageOf(id string, run Run) (runPage, error) {
 	for _, t := range r.Thresholds {
 		p.Thresholds = append(p.Thresholds, thresholdRow{t.OK, oneLine(t.Expression), ThresholdValue(t)})
 	}
-	failures, _ := errorCounts(r)
+	failures, _ := errorCounts(r.Operations)
 	for _, class := range byFrequency(failures) {
 		row := []string{oneLine(class), count(failures[class]), ""}
 		if sample, ok := r.Samples[class]; ok {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ func K6(w io.Writer, r *loadtest.Result, o Options) error {
 	out = append(out, "")
 	out = append(out, metricLines(r, s, o)...)
 	for _, section := range [][]string{
-		stepLines(r, s, o.Width), errorLines(r, s, o.Width), thresholdLines(r, s), containerLines(r.SUT, s), engineLines(r, s, o.Width),
+		stepLines(r, s, o.Width), errorLines(r, s, o), thresholdLines(r, s), containerLines(r.SUT, s), engineLines(r, s, o.Width),
 	} {
 		if len(section) > 0 {
 			out = append(out, "")
@@ -57,8 +58,13 @@ func heading(r *loadtest.Result, s style, o Options) []string {
 		wrap(indent+ModelStatement(r.Test.Load), columns, indent),
 		wrap(indent+windowText(r), columns, indent),
 	}
-	if o.Whole && r.Whole != nil {
-		lines = append(lines, wrap(fmt.Sprintf("%sthe lines below are of the whole run, warm-up and ramps included: %s", indent, spanText(seconds(r.Whole.Seconds))), columns, indent))
+	switch {
+	case hasWhole(r, o.Whole):
+		lines = append(lines, wrap(fmt.Sprintf("%smetrics and errors below are of the whole run, %s with warm-up, ramps and the last answers; "+
+			"steps, thresholds, containers, generator and verdict are of the measured window", indent, spanText(seconds(r.Whole.Seconds))), columns, indent))
+	case served(r) < almostAll:
+		lines = append(lines, wrap(fmt.Sprintf("%srates per second are of what ended in the window, counts and latencies of what was meant to start in it",
+			indent), columns, indent))
 	}
 	if r.StandIn {
 		lines = append(lines, indent+"on stand-in images, not the official ones")
@@ -85,10 +91,13 @@ func ModelStatement(l loadtest.Load) string {
 	case loadtest.Capacity:
 		return "open model, search for the highest sustained rate: latency counts from the intended start"
 	case loadtest.Connections:
-		return fmt.Sprintf("closed model, a ladder of connections in %s: latency counts from sending", plural(len(l.Steps), "step", "steps"))
+		return fmt.Sprintf("closed model, a ladder of connections in %s: %s", plural(len(l.Steps), "step", "steps"), fromStart)
 	}
-	return fmt.Sprintf("closed model, %s: latency counts from sending", plural(l.VUs, "virtual user", "virtual users"))
+	return fmt.Sprintf("closed model, %s: %s", plural(l.VUs, "virtual user", "virtual users"), fromStart)
 }
+
+// fromStart is from where latencies count in closed models.
+const fromStart = "latency counts from the start, opening a connection included where one is opened"
 
 // Open tells whether a load model has intended starts.
 func Open(l loadtest.Load) bool {
@@ -136,25 +145,78 @@ type figures struct {
 	http       *loadtest.Operation
 	iterations *loadtest.Operation
 	operations map[string]*loadtest.Operation
+	checks     loadtest.Checks
+	vus        loadtest.VUs
+	// served is by how much what ended in the window differs from what was
+	// meant to start in it.
+	served float64
+}
+
+// hasWhole tells whether whole-run figures are wished for and there.
+func hasWhole(r *loadtest.Result, whole bool) bool {
+	return whole && r.Whole != nil && r.Whole.Iterations != nil
 }
 
 func figuresOf(r *loadtest.Result, whole bool) figures {
-	f := figures{seconds: r.MeasuredS, http: r.HTTP, iterations: r.Iterations, operations: r.Operations}
-	if whole && r.Whole != nil && r.Whole.Iterations != nil {
-		f = figures{seconds: r.Whole.Seconds, http: r.Whole.HTTP, iterations: r.Whole.Iterations, operations: r.Whole.Operations}
+	f := figures{
+		seconds: r.MeasuredS, http: r.HTTP, iterations: r.Iterations, operations: r.Operations, checks: r.Checks, vus: r.VUs,
+		served: served(r),
+	}
+	if hasWhole(r, whole) {
+		// All that was started has ended in the whole run.
+		f = figures{seconds: r.Whole.Seconds, http: r.Whole.HTTP, iterations: r.Whole.Iterations, operations: r.Whole.Operations, served: 1}
 	}
 	if f.http == nil {
 		f.http = sum(f.operations)
 	}
+	if hasWhole(r, whole) {
+		f.checks = loadtest.Checks{Passed: f.http.Requests - f.http.Failures, Failed: f.http.Failures}
+		f.vus = wholeVUs(r)
+	}
 	return f
 }
 
-// perSecond is n over the time that was looked at.
+// wholeVUs are the virtual users of the whole run, until its last answers were
+// waited for.
+func wholeVUs(r *loadtest.Result) loadtest.VUs {
+	v, first := r.VUs, true
+	for _, second := range r.Series {
+		if second.Phase == drain {
+			continue
+		}
+		if first {
+			v, first = loadtest.VUs{Min: second.VUs, Max: max(second.VUs, v.Max)}, false
+		}
+		v = loadtest.VUs{Min: min(v.Min, second.VUs), Max: max(v.Max, second.VUs)}
+	}
+	return v
+}
+
+// almostAll is the share of served iterations below which it is said that rates
+// and counts are of different things.
+const almostAll = 0.99
+
+// drain is the phase in which nothing is started any more.
+const drain = "drain"
+
+// served is the share of the iterations that were meant to start in the
+// window which the server managed to end in the same time. Counts alone would
+// show an open model's wished rate, since a queue is served long after the
+// window. In closed models nothing waits in a queue.
+func served(r *loadtest.Result) float64 {
+	if r.Iterations == nil || r.Iterations.Requests == 0 || r.MeasuredS <= 0 || !Open(r.Test.Load) {
+		return 1
+	}
+	return r.Rate.Completed * r.MeasuredS / float64(r.Iterations.Requests)
+}
+
+// perSecond is how many of n were served per second of the time that was
+// looked at. Requests and bytes are taken in proportion to the iterations.
 func (f figures) perSecond(n int64) float64 {
 	if f.seconds <= 0 {
 		return 0
 	}
-	return float64(n) / f.seconds
+	return f.served * (float64(n) / f.seconds)
 }
 
 // sum takes operations as one. Percentiles can't be added: latencies are
@@ -179,7 +241,7 @@ func sum(ops map[string]*loadtest.Operation) *loadtest.Operation {
 // metricLines are k6's lines in k6's order, and the operations after them.
 func metricLines(r *loadtest.Result, s style, o Options) []string {
 	f := figuresOf(r, o.Whole)
-	passed, failed := r.Checks.Passed, r.Checks.Failed
+	passed, failed := f.checks.Passed, f.checks.Failed
 	verdict := ""
 	if passed+failed > 0 {
 		verdict = s.mark(failed == 0)
@@ -194,8 +256,8 @@ func metricLines(r *loadtest.Result, s style, o Options) []string {
 		metric{name: "http_reqs", cells: []string{number(float64(f.http.Requests)), rateText(f.perSecond(f.http.Requests))}},
 		trend("iteration_duration", f.iterations.ServiceMS),
 		metric{name: "iterations", cells: []string{number(float64(f.iterations.Requests)), rateText(f.perSecond(f.iterations.Requests))}},
-		metric{name: "vus", cells: []string{number(float64(r.VUs.Max)), fmt.Sprintf("min=%d", r.VUs.Min), fmt.Sprintf("max=%d", r.VUs.Max)}},
-		metric{name: "vus_max", cells: vusMax(r)},
+		metric{name: "vus", cells: []string{number(float64(f.vus.Max)), fmt.Sprintf("min=%d", f.vus.Min), fmt.Sprintf("max=%d", f.vus.Max)}},
+		metric{name: "vus_max", cells: vusMax(r, f)},
 	)
 	metrics = append(metrics, operationMetrics(f, Open(r.Test.Load))...)
 	return layOut(metrics, o.Width)
@@ -226,13 +288,13 @@ func requestTrends(http *loadtest.Operation) []metric {
 	return out
 }
 
-func vusMax(r *loadtest.Result) []string {
-	most := max(r.Test.Load.VUs, r.VUs.Max)
+func vusMax(r *loadtest.Result, f figures) []string {
+	most := max(r.Test.Load.VUs, f.vus.Max)
 	return []string{number(float64(most)), fmt.Sprintf("min=%d", most), fmt.Sprintf("max=%d", most)}
 }
 
 // operationMetrics show each operation with both its times where the load
-// model tells them apart.
+// model tells them apart or opening connections makes them differ.
 func operationMetrics(f figures, open bool) []metric {
 	var out []metric
 	add := func(name string, op *loadtest.Operation) {
@@ -240,7 +302,7 @@ func operationMetrics(f figures, open bool) []metric {
 			number(float64(op.Requests)), fmt.Sprintf("✗ %d", op.Failures),
 		}})
 		times := []metric{trend("{ response }", op.ResponseMS)}
-		if open {
+		if open || apart(op.ResponseMS, op.ServiceMS) {
 			times = append(times, trend("{ service }", op.ServiceMS))
 		}
 		for _, t := range times {
@@ -255,6 +317,20 @@ func operationMetrics(f figures, open bool) []metric {
 		add("iteration", f.iterations)
 	}
 	return out
+}
+
+// apart tells whether response and service times differ by more than 1 % in
+// any figure that is no single request's.
+func apart(response, service loadtest.Latency) bool {
+	for _, pair := range [][2]float64{
+		{response.Mean, service.Mean}, {response.P50, service.P50}, {response.P90, service.P90},
+		{response.P95, service.P95}, {response.P99, service.P99},
+	} {
+		if math.Abs(pair[0]-pair[1]) > 0.01*max(pair[0], pair[1]) {
+			return true
+		}
+	}
+	return false
 }
 
 // loginOrder is the order in which a login makes its requests; other

@@ -21,6 +21,9 @@ func TestK6Golden(t *testing.T) {
 		{"k6-closed", loginRun(), Options{}},
 		{"k6-whole", loginRun(), Options{Whole: true}},
 		{"k6-open", userinfoRun(), Options{}},
+		{"k6-overloaded", overloadedRun(), Options{Width: 100}},
+		{"k6-new-connections", newConnectionsRun(), Options{Width: 100}},
+		{"k6-whole-open", wholeOpenRun(), Options{Width: 100, Whole: true}},
 		{"k6-narrow", userinfoRun(), Options{Width: 80}},
 		{"k6-color", userinfoRun(), Options{Width: 120, Color: true}},
 		{"k6-ladder", ladderRun(), Options{Width: 100}},
@@ -92,6 +95,84 @@ func TestThresholdValueHasTheUnitOfTheObjective(t *testing.T) {
 	} {
 		if got := ThresholdValue(loadtest.ThresholdResult{Expression: tt.expression, Value: tt.value}); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.expression, got, tt.want)
+		}
+	}
+}
+
+// overloadedRun wished for 40/s from a server that did 9.33/s, and waited for
+// the rest after the window.
+func overloadedRun() *loadtest.Result {
+	r := userinfoRun()
+	r.Test.Load.Rate, r.MeasuredS = 40, 3
+	r.Rate = loadtest.Rate{Target: 40, Started: 40, Completed: 28. / 3}
+	op := operation(120, 0, 100)
+	r.Operations, r.Iterations = map[string]*loadtest.Operation{"userinfo": op}, op
+	r.Checks, r.Samples, r.Sessions = loadtest.Checks{Passed: 120}, nil, nil
+	return r
+}
+
+// newConnectionsRun is a closed run whose requests open connections.
+func newConnectionsRun() *loadtest.Result {
+	r := loginRun()
+	for _, op := range r.Operations {
+		op.ResponseMS = op.ServiceMS
+	}
+	r.Operations["auth"].ResponseMS = latency(31)
+	r.Test.NewConns = true
+	return r
+}
+
+// wholeOpenRun failed in its warm-up in other ways than in its window.
+func wholeOpenRun() *loadtest.Result {
+	r := userinfoRun()
+	op := operation(34000, 500, 3.3)
+	op.Errors = map[string]int64{"timeout": 480, "status_503": 20, "cancelled": 5}
+	r.Whole = &loadtest.Totals{Seconds: 141, Operations: map[string]*loadtest.Operation{"userinfo": op}, Iterations: op, HTTP: op}
+	r.Series = []loadtest.Second{{Phase: "warm-up", VUs: 3}, {T: 1, Phase: "steady", VUs: 19}, {T: 140, Phase: "drain", VUs: 0}}
+	return r
+}
+
+// TestRatesAreWhatWasServed holds the lines to the server's doing, not to the
+// schedule's.
+func TestRatesAreWhatWasServed(t *testing.T) {
+	failing := overloadedRun()
+	failing.Operations["userinfo"].Failures = 60
+	closed := overloadedRun()
+	closed.Test.Load = loadtest.Load{Kind: loadtest.Closed, VUs: 4}
+	for _, tt := range []struct {
+		name, format string
+		result       *loadtest.Result
+		want         []string
+	}{
+		{"open in k6's words", "k6", overloadedRun(), []string{"http_reqs..................: 120     9.333333/s", "iterations.................: 120     9.333333/s", "rates per second are of what ended in the window"}},
+		{"open in vegeta's words", "vegeta", failing, []string{"120, 9.33, 4.67"}},
+		{"closed", "k6", closed, []string{"http_reqs..................: 120     40/s"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var b strings.Builder
+			if err := Write(&b, tt.format, []Results{{Runs: []Run{{Result: tt.result}}}}, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(b.String(), want) {
+					t.Errorf("no %q in:\n%s", want, b.String())
+				}
+			}
+		})
+	}
+}
+
+// TestWholeIsOfOneWindow holds all counts of -whole to each other.
+func TestWholeIsOfOneWindow(t *testing.T) {
+	var b strings.Builder
+	if err := K6(&b, wholeOpenRun(), Options{Whole: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"✓ 33500", "✗ 500", ": 34000  241.134752/s", "min=3", "max=19", "500 of 34,000 iterations failed", "480", "5 requests were under way",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in:\n%s", want, b.String())
 		}
 	}
 }

@@ -135,7 +135,7 @@ func markdownRun(b *strings.Builder, r *loadtest.Result) {
 	for _, t := range r.Thresholds {
 		fmt.Fprintf(b, "- %s %s: %s\n", style(false).mark(t.OK), cell(t.Expression), ThresholdValue(t))
 	}
-	failures, _ := errorCounts(r)
+	failures, _ := errorCounts(r.Operations)
 	for _, class := range byFrequency(failures) {
 		text := cell(class)
 		if sample, ok := r.Samples[class]; ok {

@@ -79,9 +79,9 @@ func stepName(step loadtest.Step) string {
 const cancelled = "cancelled"
 
 // errorCounts sums the operations' failures by class.
-func errorCounts(r *loadtest.Result) (failures map[string]int64, cutOff int64) {
+func errorCounts(operations map[string]*loadtest.Operation) (failures map[string]int64, cutOff int64) {
 	failures = map[string]int64{}
-	for _, op := range r.Operations {
+	for _, op := range operations {
 		for class, n := range op.Errors {
 			if class == cancelled {
 				cutOff += n
@@ -102,12 +102,13 @@ func byFrequency(counts map[string]int64) []string {
 
 // errorLines count failures by class, each with the first answer that was
 // seen.
-func errorLines(r *loadtest.Result, s style, columns int) []string {
-	counts, cutOff := errorCounts(r)
+func errorLines(r *loadtest.Result, s style, o Options) []string {
+	f, columns := figuresOf(r, o.Whole), o.Width
+	counts, cutOff := errorCounts(f.operations)
 	var lines []string
 	if len(counts) > 0 {
 		lines = append(lines, wrap(fmt.Sprintf("%serrors: %s of %s iterations failed (%s); latencies above are those of successes",
-			indent, count(r.Iterations.Failures), count(r.Iterations.Requests), percentText(r.Iterations.Failures, r.Iterations.Requests)), columns, indent+"  "))
+			indent, count(f.iterations.Failures), count(f.iterations.Requests), percentText(f.iterations.Failures, f.iterations.Requests)), columns, indent+"  "))
 	}
 	for _, class := range byFrequency(counts) {
 		name := oneLine(class)

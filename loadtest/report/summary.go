@@ -111,7 +111,7 @@ func runTable(r Results, s style, columns int) []string {
 }
 
 // latencyNote says what the percentiles are.
-const latencyNote = "p50, p95, p99: response time of a whole iteration, counted from sending in closed models and from the intended start in open ones"
+const latencyNote = "p50, p95, p99: response time of a whole iteration, counted from its start in closed models (opening connections included) and from the intended start in open ones"
 
 // runName fits a run into a column.
 func runName(test string, repeat int) string {

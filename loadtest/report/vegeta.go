@@ -13,19 +13,15 @@ import (
 )
 
 // Vegeta writes one run in the lines of vegeta's text report, over all
-// requests of the measured window. Latencies are response times (vegeta's own
+// requests of the measured window. Rate and throughput are what was served in
+// it, not what was wished for. Latencies are response times (vegeta's own
 // definition in open models) of successes, and outcomes stand by class where
 // vegeta has status codes.
 func Vegeta(w io.Writer, r *loadtest.Result, _ Options) error {
-	http := figuresOf(r, false).http
+	f := figuresOf(r, false)
+	http := f.http
 	succeeded := http.Requests - http.Failures
-	failures, cutOff := errorCounts(r)
-	perSecond := func(n int64) float64 {
-		if r.MeasuredS <= 0 {
-			return 0
-		}
-		return float64(n) / r.MeasuredS
-	}
+	failures, cutOff := errorCounts(r.Operations)
 	mean := func(bytes int64) float64 {
 		if http.Requests == 0 {
 			return 0
@@ -47,7 +43,7 @@ func Vegeta(w io.Writer, r *loadtest.Result, _ Options) error {
 	}
 	// vegeta knows but one attack; here a line says which run it is.
 	line("Test", "name", runName(r.Test.Name, r.Repeat))
-	line("Requests", "total, rate, throughput", fmt.Sprintf("%d, %.2f, %.2f", http.Requests, perSecond(http.Requests), perSecond(succeeded)))
+	line("Requests", "total, rate, throughput", fmt.Sprintf("%d, %.2f, %.2f", http.Requests, f.perSecond(http.Requests), f.perSecond(succeeded)))
 	line("Duration", "measured", seconds(r.MeasuredS).String())
 	line("Latencies", "min, mean, 50, 90, 95, 99, max",
 		strings.Join([]string{ms(l.Min), ms(l.Mean), ms(l.P50), ms(l.P90), ms(l.P95), ms(l.P99), ms(l.Max)}, ", "))
