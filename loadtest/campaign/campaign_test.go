@@ -187,6 +187,43 @@ func TestRunIsCompletedByTheCampaign(t *testing.T) {
 	}
 }
 
+// TestFiguresOfAPartSaySo cuts the stream of readings short.
+func TestFiguresOfAPartSaySo(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		change   func(made)
+		warnings []string
+		figures  bool
+	}{
+		{"whole", func(made) {}, nil, true},
+		{"most of it", func(m made) { m.lab.readings = 15 }, []string{
+			"readings of keycloak-server-1 cover only 70 % of the measured window",
+			"readings of postgresql cover only 70 % of the measured window",
+		}, true},
+		{"under half", func(m made) { m.lab.readings = 6 }, []string{
+			"readings of keycloak-server-1 cover only 25 % of the measured window, too little to give its CPU and memory",
+			"readings of postgresql cover only 25 % of the measured window, too little to give its CPU and memory",
+		}, false},
+		{"none", func(m made) { m.lab.readings = 0 }, []string{"no figures of the containers: not one reading of them came"}, false},
+		{"no stream", func(m made) { m.errs["lab: stats"] = errors.New("podman does not answer") }, []string{"no figures of the containers: podman does not answer"}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := newCampaign(t.Context())
+			tt.change(m)
+			if _, err := m.Run(m.ctx); err != nil {
+				t.Fatal(err)
+			}
+			r := m.store.runs[0].Result
+			if diff := cmp.Diff(tt.warnings, r.Warnings); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			if (len(r.SUT) == 2) != tt.figures {
+				t.Errorf("figures of the containers: %v, want them: %v", r.SUT, tt.figures)
+			}
+		})
+	}
+}
+
 func TestUnknownTestIsRefusedBeforeAnythingIsDone(t *testing.T) {
 	m := newCampaign(t.Context())
 	m.Tests = []string{"login", "logn"}

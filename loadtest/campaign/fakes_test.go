@@ -70,6 +70,8 @@ type fakeLab struct {
 	*script
 	cluster Cluster
 	drift   []string
+	// readings of the containers come once a second before the stream ends.
+	readings int
 }
 
 func (l *fakeLab) Provision(context.Context) error { return l.call(2*time.Minute, "lab: provision") }
@@ -103,12 +105,12 @@ func (l *fakeLab) Stats(ctx context.Context) (<-chan sut.Reading, error) {
 	go func() {
 		defer close(l.sampled)
 		// When the reading after the last is taken, the last is in.
-		for i := range 31 {
+		for i := range l.readings {
 			select {
 			case <-ctx.Done():
 				return
 			case readings <- sut.Reading{Time: from.Add(time.Duration(i) * time.Second), Containers: map[string]sut.Counters{
-				"postgresql": {CPUSeconds: float64(1 + i), MemoryBytes: 1000},
+				"postgresql": {CPUSeconds: float64(1 + i), MemoryBytes: 1000}, "keycloak-server-1": {CPUSeconds: float64(1 + i), MemoryBytes: 1000},
 			}}:
 			}
 		}
@@ -237,7 +239,7 @@ type made struct {
 func newCampaign(ctx context.Context) made {
 	s := newScript()
 	ctx, s.cancel = context.WithCancel(ctx)
-	lab := &fakeLab{script: s, cluster: Cluster{Want: 2, Members: map[string]int{"keycloak-server-1": 2, "keycloak-server-2": 2}}}
+	lab := &fakeLab{script: s, readings: 31, cluster: Cluster{Want: 2, Members: map[string]int{"keycloak-server-1": 2, "keycloak-server-2": 2}}}
 	store := &fakeStore{script: s}
 	runner := fakeRunner{script: s, results: map[string]*loadtest.Result{}}
 	return made{

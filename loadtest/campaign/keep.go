@@ -9,10 +9,6 @@ import (
 	"github.com/benchctl/benchctl/loadtest/report"
 )
 
-// minCovered is the share of the measured window that readings of a container
-// must cover for its figures to go without saying.
-const minCovered = 0.9
-
 // keep puts the run into the folder: the result first, then the logs.
 func (m *making) keep(ctx context.Context, s *state) error {
 	r := m.result
@@ -41,15 +37,45 @@ func (m *making) complete(s *state, r *loadtest.Result) {
 		r.Verdict = Worst(r.Verdict, loadtest.Invalid)
 		r.Reasons = append(r.Reasons, m.doubts...)
 	}
+	warnings := m.usageWarnings()
+	r.Warnings = append(r.Warnings, warnings...)
+	if m.unread != nil {
+		return // told when the run began
+	}
+	for _, warning := range warnings {
+		s.Progress.Note(m.Title() + ": " + warning)
+	}
+}
+
+// usageWarnings say of which containers the figures are not those of the whole
+// measured window.
+func (m *making) usageWarnings() []string {
+	if m.unread != nil {
+		return []string{fmt.Sprintf("no figures of the containers: %v", m.unread)}
+	}
+	var expected []string
+	for _, c := range m.components {
+		expected = append(expected, c.Name)
+	}
 	series := m.sampler.Series()
-	for _, w := range m.windows {
-		for _, name := range series.Names() {
-			share := series.Covered(name, w.From, w.To)
-			if missing := (1 - share) * w.To.Sub(w.From).Seconds(); share < minCovered && missing > 2 {
-				s.Progress.Note(fmt.Sprintf("figures of %s cover only %.0f %% of the measured window of %s", name, 100*share, m.Title()))
+	if len(series) == 0 && len(m.windows) > 0 {
+		return []string{"no figures of the containers: not one reading of them came"}
+	}
+	var warnings []string
+	for i, w := range m.windows {
+		window := "the measured window"
+		if len(m.windows) > 1 {
+			window += fmt.Sprintf(" of step %d", i+1)
+		}
+		for _, gap := range series.Gaps(expected, w.From, w.To) {
+			text := fmt.Sprintf("readings of %s cover only %.0f %% of %s", gap.Container, 100*gap.Covered, window)
+			if gap.LeftOut {
+				text += ", too little to give its CPU and memory"
 			}
+			warnings = append(warnings, text)
 		}
 	}
+	return warnings
 }
 
 // keepLogs copies what the containers logged since the reset. A log that can't

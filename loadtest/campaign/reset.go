@@ -19,6 +19,8 @@ type making struct {
 	// components are the settings in force after the reset.
 	components []report.Component
 	sampler    sut.Sampler
+	// unread is why no container was read at all.
+	unread error
 	// windows are the measured ones.
 	windows []sut.Window
 	result  *loadtest.Result

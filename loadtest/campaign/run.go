@@ -21,6 +21,7 @@ func (m *making) run(ctx context.Context, s *state) error {
 	var wait sync.WaitGroup
 	readings, err := s.Lab.Stats(sampling)
 	if err != nil {
+		m.unread = err
 		s.Progress.Note(fmt.Sprintf("no figures of the containers in this run: %v", err))
 	} else {
 		wait.Go(func() { m.sampler.Collect(sampling, readings) })

@@ -45,7 +45,8 @@ func TestUsage(t *testing.T) {
 		{name: "even load", series: even(10), from: 0, to: 10, want: [4]float64{2, 2, 100, 100}},
 		{name: "window between readings", series: even(10), from: 2.5, to: 7.25, want: [4]float64{2, 2, 100, 100}},
 		{name: "window shorter than a second", series: even(10), from: 2.25, to: 2.5, want: [4]float64{2, 2, 100, 100}},
-		{name: "window reaches past the readings", series: even(4), from: -10, to: 20, want: [4]float64{2, 2, 100, 100}},
+		{name: "window reaches past the readings", series: even(4), from: -1, to: 6, want: [4]float64{2, 2, 100, 100}},
+		{name: "window reaches far past the readings", series: even(4), from: -10, to: 20, absent: true},
 		{name: "window after the readings", series: even(4), from: 5, to: 9, absent: true},
 		{name: "one reading is no measurement", series: even(0), from: 0, to: 1, absent: true},
 		{name: "no readings", from: 0, to: 1, absent: true},
@@ -169,6 +170,43 @@ func TestCollectEndsWithTheChannelOrTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s.Collect(ctx, make(chan Reading)) // would hang if ctx were not obeyed
+}
+
+func TestGaps(t *testing.T) {
+	var s Series
+	for i := range 31 { // both at the start, one of them to the end
+		r := kc(float64(i), float64(i+1), 1)
+		if i <= 10 {
+			r.Containers["postgresql"] = Counters{CPUSeconds: float64(i + 1), MemoryBytes: 1}
+		}
+		s = append(s, r)
+	}
+	short := s[:11] // the stream broke after 10 s
+	for _, tt := range []struct {
+		name     string
+		series   Series
+		expected []string
+		to       float64
+		want     []Gap
+		usage    int
+	}{
+		{"the whole window", s, nil, 30, nil, 2},
+		{"the last readings are still to come", s, []string{"kc"}, 32, nil, 2},
+		{"a part of it", short, nil, 15, []Gap{{"kc", 10. / 15, false}, {"postgresql", 10. / 15, false}}, 2},
+		{"under half", short, nil, 25, []Gap{{"kc", 0.4, true}, {"postgresql", 0.4, true}}, 0},
+		{"too short a window to say", short[:1], []string{"kc"}, 1, []Gap{{"kc", 0, true}, {"postgresql", 0, true}}, 0},
+		{"never read", s, []string{"traefik", "kc"}, 30, []Gap{{"traefik", 0, true}}, 2},
+		{"no window", s, []string{"traefik"}, 0, nil, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, tt.series.Gaps(tt.expected, at(0), at(tt.to))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if got := tt.series.Usage(at(0), at(tt.to)); len(got) != tt.usage {
+				t.Errorf("figures of %d containers, want %d: %v", len(got), tt.usage, got)
+			}
+		})
+	}
 }
 
 func TestCSVRoundTrip(t *testing.T) {

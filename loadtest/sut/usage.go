@@ -93,14 +93,18 @@ func grown(last, now int64) int64 {
 }
 
 // Usage gives what each container took in the window. A container of which
-// the window holds no two readings, or parts between two, is left out. CPU is in
+// readings cover too little (see Gap.LeftOut) is left out. CPU is in
 // cores: the mean is all CPU time of the window over the time that readings
 // cover, the maximum is the busiest whole second. A stretch in which the
 // container did not run counts as no CPU, and not at all for memory.
 func (s Series) Usage(from, to time.Time) map[string]loadtest.Usage {
 	out := map[string]loadtest.Usage{}
 	for _, name := range s.Names() {
-		if u, ok := usage(s.spans(name), from, to); ok {
+		spans := s.spans(name)
+		if tooLittle(coveredSeconds(spans, from, to), to.Sub(from).Seconds()) {
+			continue
+		}
+		if u, ok := usage(spans, from, to); ok {
 			out[name] = u
 		}
 	}
@@ -154,11 +158,15 @@ func (s Series) Covered(name string, from, to time.Time) float64 {
 	if !to.After(from) {
 		return 0
 	}
+	return coveredSeconds(s.spans(name), from, to) / to.Sub(from).Seconds()
+}
+
+func coveredSeconds(spans []span, from, to time.Time) float64 {
 	covered := 0.0
-	for _, sp := range s.spans(name) {
+	for _, sp := range spans {
 		covered += sp.share(from, to) * sp.seconds()
 	}
-	return covered / to.Sub(from).Seconds()
+	return covered
 }
 
 // Point is one second of one container, for charts and tables.
