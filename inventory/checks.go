@@ -90,9 +90,19 @@ func checkSocket(s string) *hclfile.Fault {
 // Folders that data must never be put into: below broadFolders a folder of
 // its own is fine, below systemFolders nothing is.
 var (
-	broadFolders  = []string{"/", "/home", "/media", "/mnt", "/opt", "/root", "/srv", "/tmp", "/var", "/var/lib", "/var/log", "/var/cache", "/var/tmp", "/usr/local"}
+	broadFolders  = []string{"/", "/home", "/media", "/mnt", "/opt", "/root", "/srv", "/tmp", "/var", "/var/lib", "/var/log", "/var/cache", "/var/tmp"}
 	systemFolders = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var/run", "/var/lib/containers", "/var/lib/rpm", "/var/lib/dpkg"}
 )
+
+// parseDataDir keeps the clean form, which is the only one that file
+// operations on a target take.
+func parseDataDir(t *Target, s string, _ hclfile.Value) *hclfile.Fault {
+	if fault := checkDataDir(s); fault != nil {
+		return fault
+	}
+	t.DataDir = path.Clean(s)
+	return nil
+}
 
 func checkDataDir(s string) *hclfile.Fault {
 	const hint = `Give the lab a folder of its own, such as "/var/lib/benchctl" or "/srv/benchctl".`
@@ -109,9 +119,12 @@ func checkDataDir(s string) *hclfile.Fault {
 		}
 	}
 	for _, folder := range systemFolders {
-		if clean == folder || strings.HasPrefix(clean, folder+"/") && !strings.HasPrefix(clean, "/usr/local/") {
+		if clean == folder || strings.HasPrefix(clean, folder+"/") {
 			return hclfile.Faultf(hint, "%q is inside %s, a folder of the system", s, folder)
 		}
+	}
+	if err := CheckRemovable(clean); err != nil {
+		return hclfile.Faultf(hint, "%q could not be removed again: %v", s, err)
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ var targetAttrs = []hclfile.Attr[Target]{
 	hclfile.Texts("jump", func(t *Target) *[]string { return &t.Jump }, checkJump),
 	hclfile.Text("connection", func(t *Target) *string { return &t.Connection }, hclfile.OneOf("connections", connections)),
 	hclfile.Text("podman_socket", func(t *Target) *string { return &t.PodmanSocket }, checkSocket),
-	hclfile.Text("data_dir", func(t *Target) *string { return &t.DataDir }, checkDataDir),
+	hclfile.Parsed("data_dir", parseDataDir),
 	hclfile.Text("publish", func(t *Target) *string { return &t.Publish }, checkHost),
 }
 

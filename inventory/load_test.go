@@ -115,6 +115,28 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// File operations on a target take clean paths only, and what may be put
+// there may be removed.
+func TestDataDirIsClean(t *testing.T) {
+	for written, want := range map[string]string{
+		"/srv/bench/": "/srv/bench", "/srv//bench/./lab": "/srv/bench/lab", "/data/x/../bench": "/data/bench",
+		"/home/bench/lab": "/home/bench/lab", "/opt/bench": "/opt/bench", "/mnt/disk": "/mnt/disk",
+	} {
+		inv, _, err := load(target(`data_dir = "`+written+`"`), nil)
+		if err != nil {
+			t.Errorf("%s: %v", written, err)
+			continue
+		}
+		got := inv.Targets[0].DataDir
+		if got != want {
+			t.Errorf("%s: got %q, want %q", written, got, want)
+		}
+		if err := inventory.CheckRemovable(got); err != nil {
+			t.Errorf("%s: %v", written, err)
+		}
+	}
+}
+
 func TestPublishIsTheHost(t *testing.T) {
 	for address, want := range map[string]string{
 		"192.0.2.10": "192.0.2.10", "192.0.2.10:2222": "192.0.2.10", "sut.example.org:22": "sut.example.org",
@@ -173,6 +195,11 @@ func TestFaults(t *testing.T) {
 		"data in a home":             {target(`data_dir = "/home/"`), `"/home/" is a folder of the system`, ""},
 		"data in /etc":               {target(`data_dir = "/etc/bench"`), `"/etc/bench" is inside /etc`, ""},
 		"data in Podman's own":       {target(`data_dir = "/var/lib/containers/x"`), `inside /var/lib/containers`, ""},
+		"data at the root's side":    {target(`data_dir = "/data"`), `:3:12: data_dir: "/data" could not be removed again: "/data" is too near to the root`, "/var/lib/benchctl"},
+		"data beside the system's":   {target(`data_dir = "/var/bench/"`), `too near to the root`, ""},
+		"data is a whole home":       {target(`data_dir = "/home/bench"`), `too near to the root`, ""},
+		"data in /usr/local":         {target(`data_dir = "/usr/local/bench"`), `inside /usr, a folder of the system`, ""},
+		"data is another's":          {target(`data_dir = "/var/lib/mysql"`), `belongs to the operating system or to others`, ""},
 		"data with a colon":          {target(`data_dir = "/srv/a:b"`), `container engines give a meaning to`, ""},
 		"registry as a URL":          {target(`registry "https://r.example.org" {}`), `:3:10: "https://r.example.org" is no host of a registry`, ""},
 		"registry with a path":       {target(`registry "r.example.org/x" {}`), `is no host of a registry`, ""},
