@@ -14,7 +14,8 @@ import (
 )
 
 // Lab is one scenario on one target. Each method blocks until its effect is
-// proved (a reset returns when the server answers again) or ctx ends.
+// proved (a reset returns when the server answers again) or ctx ends. When the
+// connection to the target is gone, errors wrap ErrLost.
 type Lab interface {
 	// Provision turns the target into the lab, and returns when it is ready.
 	Provision(ctx context.Context) error
@@ -150,7 +151,8 @@ func (c *Campaign) phases() []phase {
 
 // Run makes the campaign. The summary is there whatever the error, which says
 // what stopped the campaign; a missed threshold is a verdict, no error. The
-// error wraps ErrInterrupted when ctx ended first.
+// error wraps ErrInterrupted when ctx ended first, and ErrLost when the target
+// went away.
 func (c *Campaign) Run(ctx context.Context) (Summary, error) {
 	runs, err := Plan(c.Scenario, c.Tests, c.Repeats)
 	if err != nil {
@@ -224,6 +226,10 @@ func (s *state) step(ctx context.Context, title string, do func(context.Context,
 	s.estimate.Done(s.Now().Sub(from))
 	return nil
 }
+
+// ErrLost is wrapped by a Lab's errors when the target can't be reached any
+// more, and then by Run's: the campaign ends there as interrupted.
+var ErrLost = errors.New("the target is lost")
 
 // ErrInterrupted is wrapped by Run's error when ctx ended before the campaign.
 var ErrInterrupted = errors.New("interrupted")

@@ -107,6 +107,29 @@ func TestOrder(t *testing.T) {
 			change: func(m made) { m.errs["lab: log of postgresql since 2m20s"] = errors.New("rotated away") },
 		},
 		{
+			name: "target-lost-before-run", verdict: loadtest.Interrupted, missing: 2,
+			err: "inspect before login: the target is lost: sut: no answer to 3 keep-alives",
+			change: func(m made) {
+				m.errs["lab: count cluster members"] = fmt.Errorf("%w: sut: no answer to 3 keep-alives", ErrLost)
+			},
+		},
+		{
+			name: "target-lost-after-run", verdict: loadtest.Interrupted, missing: 1,
+			err: "inspect after login: the target is lost: sut: EOF",
+			change: func(m made) {
+				m.Campaign.Lab = lostOnSecondLook{m.lab, new(int)}
+			},
+		},
+		{
+			name: "server-gone-in-run", verdict: loadtest.Interrupted, missing: 1,
+			err: "run login: the target is lost: the target is gone: nothing but failed connections for 10s",
+			change: func(m made) {
+				m.runner.results["login"] = &loadtest.Result{
+					Verdict: loadtest.Interrupted, Reasons: []string{"the target is gone: nothing but failed connections for 10s"},
+				}
+			},
+		},
+		{
 			name: "ctrl-c-in-provision", verdict: loadtest.Interrupted, missing: 2, err: `interrupted in the phase "provision"`,
 			change: func(m made) { m.script.cancelAt = "lab: provision" },
 		},
@@ -136,6 +159,9 @@ func TestOrder(t *testing.T) {
 			if got := errors.Is(err, ErrInterrupted); got != strings.Contains(tt.name, "ctrl-c") {
 				t.Errorf("the error says interrupted: %v", got)
 			}
+			if got := errors.Is(err, ErrLost); got != strings.Contains(tt.err, "the target is lost") {
+				t.Errorf("the error says lost: %v", got)
+			}
 			if (len(summary.Remains) > 0) != (err != nil) {
 				t.Errorf("what remains: %v, error %v", summary.Remains, err)
 			}
@@ -164,6 +190,21 @@ func (l cancelOnSecondCount) Cluster(ctx context.Context) (Cluster, error) {
 		l.cancel()
 	}
 	return l.fakeLab.Cluster(ctx)
+}
+
+// lostOnSecondLook is a fake lab whose connection breaks during the run.
+type lostOnSecondLook struct {
+	*fakeLab
+	looks *int
+}
+
+func (l lostOnSecondLook) Drift(ctx context.Context) ([]string, error) {
+	*l.looks++
+	drift, err := l.fakeLab.Drift(ctx)
+	if *l.looks == 2 {
+		err = fmt.Errorf("%w: sut: EOF", ErrLost)
+	}
+	return drift, err
 }
 
 func TestRunIsCompletedByTheCampaign(t *testing.T) {

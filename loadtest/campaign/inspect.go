@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,13 +12,16 @@ import (
 )
 
 // inspectBefore looks at the lab that is about to be measured, and notes the
-// settings in force. What is wrong makes the run invalid, it does not stop it.
+// settings in force. What is wrong makes the run invalid, it does not stop it;
+// only a target that is lost does.
 func (m *making) inspectBefore(ctx context.Context, s *state) error {
 	m.components = s.record.Fingerprint.Components
 	seen, err := s.Lab.Fingerprint(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, ErrLost):
+		return err
 	case err != nil:
 		m.doubts = append(m.doubts, fmt.Sprintf("the settings in force could not be read before the run: %v", err))
 	default:
@@ -37,6 +41,9 @@ func (m *making) inspect(ctx context.Context, s *state, when string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if errors.Is(err, ErrLost) {
+		return err
+	}
 	if err != nil {
 		m.doubts = append(m.doubts, fmt.Sprintf("the cluster's members could not be counted %s the run: %v", when, err))
 	} else if wrong := cluster.wrong(); wrong != "" {
@@ -45,6 +52,9 @@ func (m *making) inspect(ctx context.Context, s *state, when string) error {
 	drift, err := s.Lab.Drift(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if errors.Is(err, ErrLost) {
+		return err
 	}
 	if err != nil {
 		m.doubts = append(m.doubts, fmt.Sprintf("the lab could not be compared with the scenario %s the run: %v", when, err))

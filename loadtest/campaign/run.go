@@ -3,6 +3,7 @@ package campaign
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/benchctl/benchctl/loadtest"
@@ -39,6 +40,11 @@ func (m *making) run(ctx context.Context, s *state) error {
 	}
 	if m.result == nil {
 		return fmt.Errorf("the load engine gave no result for %s", m.Title())
+	}
+	if m.result.Verdict == loadtest.Interrupted {
+		// Nobody ended it, so it was the server that went away: the tests that
+		// follow would be sent to nobody.
+		return fmt.Errorf("%w: %s", ErrLost, strings.Join(m.result.Reasons, "; "))
 	}
 	return nil
 }
