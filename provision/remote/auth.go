@@ -60,6 +60,8 @@ func (c *credentials) openAgent(ctx context.Context, opts Options) []ssh.Signer 
 	if opts.AgentSocket == "" {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, opts.Timeout)
+	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", opts.AgentSocket)
 	if err != nil {
 		c.left = append(c.left, fmt.Sprintf("the agent does not answer: %v", err))

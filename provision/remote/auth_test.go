@@ -12,7 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
@@ -169,6 +171,60 @@ func TestAskForPassphrase(t *testing.T) {
 	c.mustConnect(t)
 	if question != "Passphrase of "+c.target.IdentityFile {
 		t.Errorf("asked: %q", question)
+	}
+}
+
+// Whoever types a passphrase may take longer than the network may.
+func TestAskOutsideOfTheTimeout(t *testing.T) {
+	key := newKeys(t)["ed25519"]
+	c, _ := newClient(t, withKeys(signerOf(t, key).PublicKey()))
+	c.target.IdentityFile = filepath.Join(c.home, "locked")
+	writeKey(t, c.target.IdentityFile, key, "asked for")
+	var dialled atomic.Bool
+	c.opts.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialled.Store(true)
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+	c.opts.Ask = func(ctx context.Context, _ string) (secret.String, error) {
+		if _, limited := ctx.Deadline(); limited {
+			t.Error("the question has a time limit")
+		}
+		if dialled.Load() {
+			t.Error("a connection is open while the question is asked")
+		}
+		return secret.New("asked for"), nil
+	}
+	m, err := Connect(t.Context(), c.target, c.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = m.Close()
+}
+
+// An agent that never answers must not hang the connecting.
+func TestSilentAgent(t *testing.T) {
+	listener, err := net.Listen("unix", filepath.Join(shortDir(t), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	c, _ := newClient(t)
+	c.opts.AgentSocket, c.opts.Timeout = listener.Addr().String(), time.Second
+	ended := make(chan error, 1)
+	go func() {
+		m, err := Connect(t.Context(), c.target, c.opts)
+		if err == nil {
+			_ = m.Close() // the key of ~/.ssh did it
+		}
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it hangs")
 	}
 }
 

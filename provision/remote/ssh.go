@@ -78,6 +78,14 @@ func connectSSH(ctx context.Context, target inventory.Target, opts Options) (*ss
 
 // hop connects to the next host on the way and logs in there.
 func (m *sshMachine) hop(ctx context.Context, h hop) (*ssh.Client, error) {
+	known, err := readHostKeys(h.knownHosts)
+	if err != nil {
+		return nil, err
+	}
+	// Before the connection: somebody who types a passphrase takes longer
+	// than a network may, and than sshd waits for a login.
+	creds := gatherCredentials(ctx, h, m.opts)
+	defer creds.close()
 	ctx, cancel := context.WithTimeoutCause(ctx, m.opts.Timeout, errTimeout)
 	defer cancel()
 	dial, via := m.opts.Dial, ""
@@ -89,7 +97,7 @@ func (m *sshMachine) hop(ctx context.Context, h hop) (*ssh.Client, error) {
 	if err != nil {
 		return nil, explainDial(ctx, err, h, via, m.opts.Timeout)
 	}
-	client, err := handshake(ctx, conn, h, m.opts)
+	client, err := handshake(ctx, conn, h, known, creds, m.opts)
 	if err != nil {
 		_ = conn.Close()
 		return nil, err
@@ -99,16 +107,10 @@ func (m *sshMachine) hop(ctx context.Context, h hop) (*ssh.Client, error) {
 
 var errTimeout = errors.New("time is up")
 
-func handshake(ctx context.Context, conn net.Conn, h hop, opts Options) (*ssh.Client, error) {
-	known, err := readHostKeys(h.knownHosts)
-	if err != nil {
-		return nil, err
-	}
+func handshake(ctx context.Context, conn net.Conn, h hop, known *hostKeys, creds *credentials, opts Options) (*ssh.Client, error) {
 	for _, c := range known.complaints {
 		opts.Notice(c + " (the line is not used)")
 	}
-	creds := gatherCredentials(ctx, h, opts)
-	defer creds.close()
 	var hostKeyErr error
 	config := &ssh.ClientConfig{
 		User:              h.user,
@@ -128,8 +130,12 @@ func handshake(ctx context.Context, conn net.Conn, h hop, opts Options) (*ssh.Cl
 			return hostKeyErr
 		},
 	}
-	// The handshake knows no context: closing the connection ends it.
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	// The handshake knows no context: closing the connection ends it, or the
+	// agent's where it waits for a signature.
+	stop := context.AfterFunc(ctx, func() {
+		_ = conn.Close()
+		creds.close()
+	})
 	c, channels, requests, err := ssh.NewClientConn(conn, h.address(), config)
 	inTime := stop()
 	switch {
