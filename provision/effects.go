@@ -289,21 +289,17 @@ func unlessGone(err error) error {
 	return err
 }
 
-const (
-	// tailLines of a container's log go into an error.
-	tailLines = 20
-	// tailTimeout bounds fetching them.
-	tailTimeout = 3 * time.Second
-)
+// tailTimeout bounds fetching the end of a log.
+const tailTimeout = 3 * time.Second
 
-// tail fetches the last lines of a container's log, for an error that is
-// about to be returned; "" where it can't be had.
+// tail fetches the last words of a container's log, for an error that is
+// about to be returned; "" where they can't be had.
 func (e *effects) tail(ctx context.Context, container string) string {
 	ctx, cancel := context.WithTimeout(ctx, tailTimeout)
 	defer cancel()
 	var b strings.Builder
-	if err := e.engine.Logs(ctx, container, engine.LogOptions{Tail: tailLines}, &b); err != nil {
+	if err := e.engine.Logs(ctx, container, engine.LogOptions{Tail: tailFetched}, &b); err != nil {
 		return ""
 	}
-	return b.String()
+	return lastWords(b.String())
 }

@@ -150,6 +150,12 @@ func (s *site) serves(l *Lab, scenario *scenarios.Scenario) {
 	if scenario.Keycloak.Nodes == 2 {
 		want = append(want, "keycloak-server-2")
 	}
+	if scenario.LDAP != nil {
+		want = append(want, "openldap")
+	}
+	for _, c := range scenario.Containers {
+		want = append(want, c.Name)
+	}
 	got := strings.Fields(s.host.Podman("ps", "--filter", "label="+reconcile.LabelLab, "--format", "{{.Names}}"))
 	if len(got) != len(want) {
 		s.t.Errorf("podman ps shows %v, want %v", got, want)
@@ -168,8 +174,8 @@ func (s *site) serves(l *Lab, scenario *scenarios.Scenario) {
 func TestLabTurned(t *testing.T) {
 	host := testlab.StartAlone(t)
 	s := newSite(t, host)
-	before := host.Snapshot(filepath.Dir(s.target.DataDir), s.target.DataDir)
 	foreign := host.Foreign("")
+	before := host.Snapshot(s.target.DataDir)
 	defer s.sweep()
 
 	baseline := builtIn(t, "baseline", nil)
@@ -191,13 +197,14 @@ func TestLabTurned(t *testing.T) {
 		t.Errorf("set aside: %v", backups)
 	}
 
-	oneNode := builtIn(t, "one-node", nil)
-	l = s.provision(oneNode)
+	l = s.provision(builtIn(t, "one-node", withEverything))
+	s.everything()
 	if backups := s.backups(l); len(backups) != 2 {
 		t.Errorf("set aside: %v", backups)
 	}
 
 	s.neverReady(builtIn(t, "one-node", func(sc *scenarios.Scenario) {
+		withEverything(sc)
 		sc.Keycloak.Env = map[string]string{"KC_DB_USERNAME": "nobody"}
 	}))
 
@@ -223,10 +230,38 @@ func TestLabTurned(t *testing.T) {
 		t.Errorf("torn down, and still there is something: %v\n%s", err, p.Text())
 	}
 	foreign.Survived()
-	for _, line := range before.Diff(host.Snapshot(filepath.Dir(s.target.DataDir), s.target.DataDir)) {
-		if !strings.Contains(line, "foreign-") && !strings.Contains(line, "firewall rule") {
-			t.Errorf("the host is not as it was: %s", line)
-		}
+	if diff := before.Diff(host.Snapshot(s.target.DataDir)); len(diff) > 0 {
+		t.Errorf("the host is not as it was:\n%s", strings.Join(diff, "\n"))
+	}
+}
+
+// withEverything adds what the built-in scenarios don't have.
+func withEverything(sc *scenarios.Scenario) {
+	sc.LDAP = &scenarios.LDAP{
+		Image: "docker.io/osixia/openldap:1.5.0", Organisation: "Keycloak", Domain: "keycloak.org",
+		AdminPassword: secret.New("an admin's $ecret"), Users: 3,
+	}
+	sc.Containers = []scenarios.Container{{
+		Name: "beside", Image: testlab.Stub, Command: []string{"httpd", "-f", "-p", "80", "-h", "/www"},
+		Env: map[string]string{"SEEN": "a b"}, Ports: map[int]int{8085: 80},
+	}}
+}
+
+// everything looks at what withEverything added.
+func (s *site) everything() {
+	s.t.Helper()
+	found := s.host.Podman("exec", "openldap", "ldapsearch", "-x", "-LLL", "-H", "ldap://127.0.0.1", "-D", "uid=user_000002,ou=users,dc=keycloak,dc=org",
+		"-w", "user_000002", "-b", "uid=user_000002,ou=users,dc=keycloak,dc=org", "mail")
+	if !strings.Contains(found, "mail: user_000002@nowhere.test") {
+		s.t.Errorf("a user of the directory: %s", found)
+	}
+	if env := s.host.Podman("exec", "beside", "sh", "-c", "echo $SEEN"); env != "a b" {
+		s.t.Errorf("the extra container sees %q", env)
+	}
+	if res, err := http.Get("http://127.0.0.1:8085/"); err != nil {
+		s.t.Errorf("the extra container's port: %v", err)
+	} else {
+		res.Body.Close()
 	}
 }
 

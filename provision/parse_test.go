@@ -3,6 +3,8 @@ package provision
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -151,5 +153,35 @@ func TestAwait(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestLastWords reads what Keycloak wrote when it found no database, and that
+// with its last complaints buried under later noise.
+func TestLastWords(t *testing.T) {
+	b, err := os.ReadFile("testdata/keycloak-without-database.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "last-words.txt", lastWords(string(b))+"\n")
+
+	buried := string(b)
+	for i := range 50 {
+		buried += fmt.Sprintf("noise %d\n\tat some.Class$Inner.method(File.java:%d)\n\t... 3 more\n", i, i)
+	}
+	got := lastWords(buried)
+	for _, part := range []string{"ERROR: Failed to obtain JDBC connection", "…\nnoise 30\n", "noise 49", "lines of stack traces are left out)"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("%q is not in\n%s", part, got)
+		}
+	}
+	if strings.Contains(got, "some.Class") || strings.Contains(got, "noise 29") {
+		t.Errorf("too much is told:\n%s", got)
+	}
+	if got := lastWords(strings.Repeat("é", 1000)); len([]rune(got)) != widthShown+1 {
+		t.Errorf("a long line has %d characters", len([]rune(got)))
+	}
+	if got := lastWords(""); got != "" {
+		t.Errorf("nothing gives %q", got)
 	}
 }

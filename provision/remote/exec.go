@@ -143,6 +143,12 @@ func (r runner) start(ctx context.Context, cmd Command) (*process, error) {
 	p.pid = gate.number
 	p.stderr = gate
 	p.stdin = &gatedInput{gate: gate, prelude: inv.prelude, w: p.stdin}
+	kill := p.kill
+	p.kill = func() {
+		// Whoever waits to write must not wait for what sudo still does.
+		gate.open(errKilled)
+		kill()
+	}
 	wait := p.wait
 	p.wait = func() (int, error) {
 		code, err := wait()
@@ -158,7 +164,10 @@ func (r runner) start(ctx context.Context, cmd Command) (*process, error) {
 	return p, nil
 }
 
-var errEnded = errors.New("the command has ended")
+var (
+	errEnded  = errors.New("the command has ended")
+	errKilled = errors.New("the command was ended before it had begun")
+)
 
 // gate reads standard error, answers sudo's question, and opens standard
 // input when the command itself has begun. Reading it drives the dialogue,
@@ -173,6 +182,7 @@ type gate struct {
 	pending []byte // read, but maybe the beginning of a mark
 	out     []byte // to be given to the reader
 	srcErr  error
+	settled bool // no mark is looked for any more
 
 	mu    sync.Mutex
 	asked int
@@ -186,11 +196,19 @@ type gate struct {
 func newGate(p *process, inv invocation, password string) *gate {
 	g := &gate{p: p, src: p.stderr, stdin: p.stdin, inv: inv, password: password, ready: make(chan struct{})}
 	if inv.ready == "" {
-		g.open(nil)
+		g.settle(nil)
 	}
 	return g
 }
 
+// settle ends the dialogue.
+func (g *gate) settle(err error) {
+	g.settled = true
+	g.open(err)
+}
+
+// open lets standard input through, or refuses it with an error; the first
+// call counts.
 func (g *gate) open(err error) {
 	g.once.Do(func() {
 		g.mu.Lock()
@@ -198,15 +216,6 @@ func (g *gate) open(err error) {
 		g.mu.Unlock()
 		close(g.ready)
 	})
-}
-
-func (g *gate) isOpen() bool {
-	select {
-	case <-g.ready:
-		return true
-	default:
-		return false
-	}
 }
 
 func (g *gate) refused() bool {
@@ -246,7 +255,7 @@ func (g *gate) Read(b []byte) (int, error) {
 }
 
 func (g *gate) step() {
-	for !g.isOpen() {
+	for !g.settled {
 		if before, after, found := bytes.Cut(g.pending, []byte(g.inv.ready)); found {
 			if number, rest, whole := bytes.Cut(after, []byte(":")); whole {
 				g.begin(before, number, rest)
@@ -262,7 +271,7 @@ func (g *gate) step() {
 				g.mu.Lock()
 				g.said = bytes.Clone(g.pending)
 				g.mu.Unlock()
-				g.open(errEnded)
+				g.settle(errEnded)
 				break
 			}
 			return
@@ -273,7 +282,7 @@ func (g *gate) step() {
 		asked := g.asked
 		g.mu.Unlock()
 		if asked > 1 {
-			g.open(ErrSudo)
+			g.settle(ErrSudo)
 			g.p.kill()
 			break
 		}
@@ -298,7 +307,7 @@ func (g *gate) begin(before, number, rest []byte) {
 		before = nil
 	}
 	g.pending = slices.Concat(before, rest)
-	g.open(nil)
+	g.settle(nil)
 }
 
 // gatedInput holds the user's input back until the command reads it.
@@ -306,7 +315,9 @@ type gatedInput struct {
 	gate    *gate
 	prelude []byte
 	w       io.WriteCloser
-	sent    bool
+	// once, since one may write while another closes.
+	once sync.Once
+	err  error
 }
 
 func (i *gatedInput) Write(b []byte) (int, error) {
@@ -317,16 +328,16 @@ func (i *gatedInput) Write(b []byte) (int, error) {
 }
 
 func (i *gatedInput) begin() error {
-	<-i.gate.ready
-	i.gate.mu.Lock()
-	err := i.gate.err
-	i.gate.mu.Unlock()
-	if err != nil || i.sent {
-		return err
-	}
-	i.sent = true
-	_, err = i.w.Write(i.prelude)
-	return err
+	i.once.Do(func() {
+		<-i.gate.ready
+		i.gate.mu.Lock()
+		i.err = i.gate.err
+		i.gate.mu.Unlock()
+		if i.err == nil {
+			_, i.err = i.w.Write(i.prelude)
+		}
+	})
+	return i.err
 }
 
 func (i *gatedInput) Close() error {

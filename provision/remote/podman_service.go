@@ -142,8 +142,7 @@ func (c *stdioConn) CloseWrite() error { return c.p.stdin.Close() }
 
 func (c *stdioConn) Close() error {
 	c.once.Do(func() {
-		_ = c.p.stdin.Close()
-		// The command ends with its input; kill cuts it off where it doesn't.
+		// Not the input first: closing it waits for sudo.
 		c.p.kill()
 		c.copies.Wait()
 		code, err := c.p.wait()
