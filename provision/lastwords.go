@@ -22,7 +22,7 @@ var (
 	// frame is a line of a Java stack trace other than its causes.
 	frame = regexp.MustCompile(`^\s+at [\w.$/@<>-]+\(|^\s+\.\.\. \d+ (more|common frames omitted)|^\s+- (CL|TCCL): `)
 	// complaint is a line that is likely to say why a server gave up.
-	complaint = regexp.MustCompile(`(?i)\b(error|fatal|severe|panic)\b|^Caused by: `)
+	complaint = regexp.MustCompile(`\b(ERROR|FATAL|SEVERE|PANIC)\b|\b([Ee]rror|panic): |^Caused by: `)
 )
 
 // lastWords is what a log says last that helps to understand why a container

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -285,6 +286,76 @@ func TestContextOverBeforehand(t *testing.T) {
 	})
 }
 
+// A sudo that neither lets through nor refuses (a push to a phone, a folder
+// service that hangs) holds the input back; nobody may hang with it.
+func TestSudoThatDoesNotDecide(t *testing.T) {
+	for name, sudo := range map[string]string{"ends with the session": "hang", "out of our reach": "unreachable"} {
+		t.Run(name, func(t *testing.T) {
+			eachConnection(t, func(target *inventory.Target) { target.Become = "sudo" }, []string{standIns(t, "sudo"), "STANDIN_SUDO=" + sudo}, func(t *testing.T, m Machine) {
+				lm := m.(linkable)
+				comesBack(t, "run", func() error {
+					ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+					defer cancel()
+					_, err := m.Run(ctx, Command{Argv: []string{"cat"}, Stdin: strings.NewReader("in"), Env: map[string]string{"A": "b"}, Sudo: true})
+					return err
+				}, context.DeadlineExceeded)
+				comesBack(t, "probe", func() error {
+					ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+					defer cancel()
+					return probe(ctx, finder{m: lm}.stdio("/x"))
+				}, context.DeadlineExceeded)
+				comesBack(t, "service", func() error {
+					ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+					defer cancel()
+					_, err := startService(ctx, lm)
+					return err
+				}, context.DeadlineExceeded)
+				comesBack(t, "files", func() error {
+					ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+					defer cancel()
+					_, err := m.Files().Stat(ctx, "/")
+					return err
+				}, context.DeadlineExceeded)
+				comesBack(t, "relay", func() error {
+					r, err := newRelay(finder{m: lm}.stdio("/x"))
+					if err != nil {
+						return err
+					}
+					conn, err := net.Dial("unix", r.socket)
+					if err != nil {
+						return err
+					}
+					defer conn.Close()
+					_, _ = io.WriteString(conn, "GET /_ping HTTP/1.1\r\nHost: d\r\n\r\n")
+					time.Sleep(200 * time.Millisecond) // until it waits in the write
+					r.close()
+					return nil
+				}, nil)
+			})
+		})
+	}
+}
+
+// comesBack fails the test when something takes much longer than the five
+// seconds that an interruption may take.
+func comesBack(t *testing.T, what string, f func() error, want error) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- f() }()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", what, err, want)
+		}
+	case <-time.After(interruption):
+		t.Fatalf("%s: it hangs", what)
+	}
+}
+
+// interruption is more than the five seconds that are promised, since the
+// machine may be busy.
+const interruption = 12 * time.Second
+
 // A child that lives on holds the outputs open; the command has ended all
 // the same. (Over SSH it is sshd that waits for them.)
 func TestChildThatHoldsTheOutputs(t *testing.T) {
@@ -327,7 +398,7 @@ func TestGateInPieces(t *testing.T) {
 		})
 		got, err := io.ReadAll(g)
 		work.Wait()
-		if err != nil || string(got) != "the command's own ASK: words\n" || sent.String() != "pw\n" || !g.isOpen() || g.refused() || g.number() != 4711 {
+		if err != nil || string(got) != "the command's own ASK: words\n" || sent.String() != "pw\n" || !g.settled || g.refused() || g.number() != 4711 {
 			t.Errorf("pieces of %d: read %q, %v, sent %q", size, got, err, sent.String())
 		}
 	}

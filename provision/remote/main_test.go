@@ -47,7 +47,9 @@ func standIns(t *testing.T, names ...string) string {
 
 // standInSudo stands in for sudo: it reads its options as sudo does and asks
 // for the password that STANDIN_SUDO says ("" for NOPASSWD, "none" for a user
-// who is not in the sudoers file), byte by byte from standard input.
+// who is not in the sudoers file), byte by byte from standard input. With
+// "hang" it does not decide, with "unreachable" our signals do not end it
+// either: sudo is root's.
 func standInSudo(args []string) int {
 	var prompt string
 	var noAsk bool
@@ -63,6 +65,17 @@ func standInSudo(args []string) int {
 	args = args[1:]
 	password := os.Getenv("STANDIN_SUDO")
 	switch {
+	case password == "unreachable":
+		signal.Ignore(syscall.SIGHUP, syscall.SIGTERM)
+		// Out of the group that is killed.
+		if group, err := syscall.Getpgid(os.Getppid()); err == nil {
+			_ = syscall.Setpgid(0, group)
+		}
+		time.Sleep(20 * time.Second)
+		return 1
+	case password == "hang":
+		time.Sleep(time.Minute)
+		return 1
 	case password == "none":
 		fmt.Fprintln(os.Stderr, "bench is not in the sudoers file.")
 		return 1
