@@ -158,6 +158,9 @@ func (c *Campaign) Run(ctx context.Context) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
+	if err := check(c.Scenario, runs, c.URL); err != nil {
+		return Summary{}, err
+	}
 	s := &state{Campaign: c, runs: runs, estimate: newEstimator(itemsOf(runs, !c.SkipProvision, !c.SkipSeed))}
 	if err := s.begin(); err != nil {
 		return Summary{Dir: c.Store.Dir()}, err

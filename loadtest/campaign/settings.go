@@ -6,6 +6,7 @@ import (
 
 	"github.com/benchctl/benchctl/loadtest"
 	"github.com/benchctl/benchctl/loadtest/dataset"
+	"github.com/benchctl/benchctl/loadtest/oidc"
 	"github.com/benchctl/benchctl/scenarios"
 )
 
@@ -19,7 +20,7 @@ const newConnections = "iteration"
 // the base under which the generator reaches the identity server, with its
 // prefix.
 func TestSettings(s *scenarios.Scenario, t scenarios.Test, url string) loadtest.Settings {
-	return loadtest.Settings{
+	settings := loadtest.Settings{
 		Name: t.Name, Flow: t.Flow, Mix: maps.Clone(t.Mix), URL: url,
 		Identities: loadtest.Identities{
 			Realms: s.Dataset.Realms, Clients: s.Dataset.Clients, Users: s.Dataset.Users,
@@ -40,4 +41,11 @@ func TestSettings(s *scenarios.Scenario, t scenarios.Test, url string) loadtest.
 		Scope:    "openid", ClientAuth: "post", RedirectURI: redirectURI,
 		Seed: s.Dataset.Seed,
 	}
+	if slices.ContainsFunc(settings.FlowNames(), asAdmin) {
+		settings.AdminUser, settings.AdminPassword = s.Keycloak.AdminUser, s.Keycloak.AdminPassword
+	}
+	return settings
 }
+
+// asAdmin tells whether a flow works with the administrator's rights.
+func asAdmin(flow string) bool { return flow == oidc.AdminUsers || flow == oidc.AdminClients }
