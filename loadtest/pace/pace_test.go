@@ -226,3 +226,25 @@ func TestTimersNeverWakeEarly(t *testing.T) {
 		})
 	}
 }
+
+func TestATimerOutlivesAContext(t *testing.T) {
+	clock := NewClock()
+	for name, timer := range map[string]Timer{"precise": NewTimer(clock), "sleeping": SleepTimer(clock)} {
+		t.Run(name, func(t *testing.T) {
+			for range 3 {
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(5*time.Millisecond, cancel)
+				if err := timer.Until(ctx, clock.Now()+time.Hour); !errors.Is(err, context.Canceled) {
+					t.Fatalf("error %v", err)
+				}
+				at := clock.Now() + 2*time.Millisecond
+				if err := timer.Until(t.Context(), at); err != nil || clock.Now() < at {
+					t.Fatalf("error %v, %s early", err, at-clock.Now())
+				}
+			}
+			if err := timer.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -26,6 +26,21 @@ type timerfd struct {
 	fd    int
 	file  *os.File
 	buf   [8]byte
+
+	ctx     context.Context // whose end wakes the reader
+	release func() bool
+}
+
+// follow lets the end of ctx wake the reader. One context serves many waits.
+func (t *timerfd) follow(ctx context.Context) {
+	if t.ctx == ctx {
+		return
+	}
+	if t.release != nil {
+		t.release()
+	}
+	t.ctx = ctx
+	t.release = context.AfterFunc(ctx, func() { _ = t.file.SetReadDeadline(time.Unix(1, 0)) })
 }
 
 func (t *timerfd) Until(ctx context.Context, at time.Duration) error {
@@ -33,8 +48,7 @@ func (t *timerfd) Until(ctx context.Context, at time.Duration) error {
 	if left <= 0 {
 		return ctx.Err()
 	}
-	stop := context.AfterFunc(ctx, func() { _ = t.file.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
+	t.follow(ctx)
 	for left > 0 {
 		spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(left))}
 		if err := unix.TimerfdSettime(t.fd, 0, &spec, nil); err != nil {
@@ -44,8 +58,11 @@ func (t *timerfd) Until(ctx context.Context, at time.Duration) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if errors.Is(err, unix.EINTR) {
-				continue
+			if errors.Is(err, os.ErrDeadlineExceeded) { // an earlier context's end
+				if err = t.file.SetReadDeadline(time.Time{}); err == nil {
+					left = at - t.clock.Now()
+					continue
+				}
 			}
 			return fmt.Errorf("waiting for the timerfd: %w", err)
 		}
@@ -54,4 +71,9 @@ func (t *timerfd) Until(ctx context.Context, at time.Duration) error {
 	return ctx.Err()
 }
 
-func (t *timerfd) Close() error { return t.file.Close() }
+func (t *timerfd) Close() error {
+	if t.release != nil {
+		t.release()
+	}
+	return t.file.Close()
+}
