@@ -21,7 +21,6 @@ type Actor struct {
 	meter    Meter
 	jar      Jar
 	sessions []*Session
-	turn     int
 
 	req      client.Request
 	ans      client.Response

@@ -42,10 +42,9 @@ func nearEnd(granted, end, now time.Time) bool {
 	return !now.Before(end.Add(-min(time.Minute, end.Sub(granted)/3)))
 }
 
-// session takes the actor's next own session in turn and sets whom it is for.
+// session draws one of the actor's own sessions and sets whom it is for.
 func (a *Actor) session() (*Session, *Tokens) {
-	s := a.sessions[a.turn%len(a.sessions)]
-	a.turn++
+	s := a.sessions[a.rnd.IntN(len(a.sessions))]
 	a.clientID, a.secret = a.plan.Directory.Client(s.Realm, s.Client)
 	a.user, a.pass = s.Name, ""
 	return s, s.tokens.Load()
