@@ -223,7 +223,7 @@ func TestRunIsCompletedByTheCampaign(t *testing.T) {
 		t.Errorf("%d samples, %d components, want at least 30 and 2", len(r.Samples), len(r.Components))
 	}
 	fp := m.store.campaign.Fingerprint
-	if fp.Tool.Version != "0.1.0" || fp.Dataset.Hash != "abc" || fp.Overrides[0] != "-cpus auto" || fp.URL == "" {
+	if fp.Tool.Version != "0.1.0" || fp.Dataset.Digest != "abc" || fp.HashPolicy != "argon2:t=5" || fp.Overrides[0] != "-cpus auto" || fp.URL == "" {
 		t.Errorf("fingerprint: %+v", fp)
 	}
 }

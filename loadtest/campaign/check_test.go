@@ -66,3 +66,25 @@ func TestWhatCannotBeRunIsRefusedBeforeAnythingIsDone(t *testing.T) {
 		t.Errorf("something was done: %s", got)
 	}
 }
+
+// TestBuiltinScenariosCanBeRun holds what benchctl brings along to the same
+// check.
+func TestBuiltinScenariosCanBeRun(t *testing.T) {
+	catalog, _, err := scenarios.Load(scenarios.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := catalog.Names()
+	if len(names) == 0 {
+		t.Fatal("there are no built-in scenarios")
+	}
+	for _, entry := range names {
+		s, err := catalog.Scenario(entry.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(s, nil, ""); err != nil {
+			t.Error(err)
+		}
+	}
+}

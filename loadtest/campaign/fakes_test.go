@@ -139,7 +139,7 @@ func (l *fakeLab) Remains(ctx context.Context) ([]string, error) {
 type fakeSeeder struct{ *script }
 
 func (s fakeSeeder) Seed(context.Context) (report.Dataset, error) {
-	return report.Dataset{Template: "baseline", Hash: "abc", SeedSeconds: 20}, s.call(20*time.Second, "seed")
+	return report.Dataset{Template: "baseline", Hash: "argon2:t=5", HashedHere: true, Digest: "abc", SeedSeconds: 20}, s.call(20*time.Second, "seed")
 }
 
 // fakeRunner passes every test after 20 s, or says what a test wants.

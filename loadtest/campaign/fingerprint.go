@@ -22,6 +22,10 @@ func fingerprint(ctx context.Context, s *state) error {
 		seen.Dataset = report.Dataset{Template: d.Template, Size: d.Size, Realms: d.Realms, Clients: d.Clients, Users: d.Users, Seed: d.Seed}
 	}
 	if seen.HashPolicy == "" {
+		// The seeder has looked at how passwords are hashed.
+		seen.HashPolicy = known.Dataset.Hash
+	}
+	if seen.HashPolicy == "" {
 		seen.HashPolicy = s.Scenario.Dataset.Hash
 	}
 	s.record.Fingerprint = seen

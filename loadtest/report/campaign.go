@@ -116,7 +116,16 @@ type Dataset struct {
 	Clients  int    `json:"clients,omitempty"` // per realm
 	Users    int    `json:"users,omitempty"`   // per realm
 	Seed     int64  `json:"seed,omitempty"`
-	Hash     string `json:"hash,omitempty"`
+	// Digest identifies what the dataset holds, its template's text included.
+	Digest string `json:"digest,omitempty"`
+	// Hash is how its passwords are hashed, completely, as it was found:
+	// "argon2:…". HashedHere tells that the hashes were made by benchctl and
+	// not by the server.
+	Hash       string `json:"hash,omitempty"`
+	HashedHere bool   `json:"hashed_here"`
+	// Pool is how many different passwords each realm's users share; 0 when
+	// every user has one of their own or it is not known.
+	Pool int `json:"pool,omitempty"`
 	// SeedSeconds is how long filling took; 0 when it was there already.
 	SeedSeconds float64 `json:"seed_s,omitempty"`
 }

@@ -33,8 +33,9 @@ func campaign() Campaign {
 			Tool:       Tool{Version: "0.1.0"},
 			Target:     Host{Name: "sut", Hostname: "bench1", OS: "Red Hat Enterprise Linux 9.5", CPUs: 8, MemoryBytes: 32 << 30},
 			Components: []Component{{Name: "postgresql", Image: "docker.io/library/postgres:17", StandIn: true, Settings: map[string]string{"POSTGRES_PASSWORD": secret.Redacted}}},
-			StandIn:    true, Dataset: Dataset{Template: "baseline", Size: "M", Realms: 5, Clients: 100, Users: 1000},
-			Overrides: []string{"-cpus auto", "-scale 0.05"},
+			StandIn:    true, Dataset: Dataset{Template: "baseline", Size: "M", Realms: 5, Clients: 100, Users: 1000, Digest: "0123456789abcdef0123456789abcdef", Hash: "argon2:t=5,m=7168,p=1", HashedHere: true, Pool: 100},
+			HashPolicy: "argon2:t=5,m=7168,p=1",
+			Overrides:  []string{"-cpus auto", "-scale 0.05"},
 		},
 	}
 }

@@ -204,7 +204,7 @@ func fingerprintLines(f Fingerprint) [][2]string {
 	add("Podman", f.PodmanVersion)
 	add("URL", f.URL)
 	if d := f.Dataset; d.Realms > 0 {
-		add("dataset", fmt.Sprintf("%s: %d realms × %d clients × %d users %s", d.Template, d.Realms, d.Clients, d.Users, d.Hash))
+		add("dataset", strings.TrimSpace(fmt.Sprintf("%s: %d realms × %d clients × %d users %.12s", d.Template, d.Realms, d.Clients, d.Users, d.Digest)))
 	}
 	add("hash policy", f.HashPolicy)
 	add("session mode", f.SessionMode)

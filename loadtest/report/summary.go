@@ -56,7 +56,14 @@ func summaryHead(r Results, s style, columns int) []string {
 		lines = append(lines, wrap("  "+oneLine(fmt.Sprintf(format, args...)), columns, "    "))
 	}
 	if d := fp.Dataset; d.Realms > 0 {
-		add("dataset: %s, each with %s and %s", plural(d.Realms, "realm", "realms"), plural(d.Clients, "client", "clients"), plural(d.Users, "user", "users"))
+		text := fmt.Sprintf("dataset: %s, each with %s and %s", plural(d.Realms, "realm", "realms"), plural(d.Clients, "client", "clients"), plural(d.Users, "user", "users"))
+		if d.Digest != "" {
+			text += fmt.Sprintf(", digest %.12s", d.Digest)
+		}
+		add("%s", text)
+	}
+	if fp.HashPolicy != "" {
+		add("passwords hashed with %s", fp.HashPolicy)
 	}
 	if h := fp.Target; h.CPUs > 0 {
 		add("target: %s, %s of memory, %s", plural(h.CPUs, "CPU", "CPUs"), bytesText(float64(h.MemoryBytes)), h.OS)
