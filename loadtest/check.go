@@ -98,8 +98,11 @@ func (s Settings) Check() error {
 	s = s.WithDefaults()
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if u, err := url.Parse(s.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		wrong("URL %q: give the server's base, as in http://host:8080 or https://host/auth", s.URL)
+	switch u, err := url.Parse(s.URL); {
+	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
+		wrong("URL: give the server's base, as in http://host:8080 or https://host/auth")
+	case u.User != nil:
+		wrong("URL %s: leave user and password out of it; clients and users have settings of their own", u.Redacted())
 	}
 	s.checkFlows(wrong)
 	s.checkLoad(wrong)

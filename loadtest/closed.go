@@ -56,7 +56,8 @@ func (v *vu) loop(ctx context.Context, st *stage, start, stop time.Duration, lef
 		}
 		e.rec.join()
 	}
-	defer e.rec.leave()
+	_, end := st.shape.Window()
+	defer func() { e.rec.leave(left != nil || e.Clock.Now() >= st.origin+end) }()
 	for {
 		now := e.Clock.Now()
 		if now >= stop || ctx.Err() != nil || (left != nil && left.Add(-1) < 0) {

@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -106,10 +107,15 @@ func queueLimit(rate float64) int {
 }
 
 // runOpen releases starts at their intended times to workers, whatever the
-// server does. It returns when the last answer is in.
+// server does. It returns when the last answer is in, or one time-out after
+// the last start: what is not answered by then, or still waits in line, has
+// timed out.
 func (e *engine) runOpen(ctx context.Context, st *stage) error {
 	timer := e.Timer(e.Clock)
 	var wg sync.WaitGroup
+	length := st.origin - e.Clock.Now() + st.shape.Total() + e.Timeout.Duration()
+	serving, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
 	d := &desk{limit: e.Load.QueueLimit, most: e.ownersN}
 	if d.limit == 0 {
 		d.limit = queueLimit(st.rate)
@@ -117,7 +123,7 @@ func (e *engine) runOpen(ctx context.Context, st *stage) error {
 	work := func(number int, t ticket, has bool) {
 		v := e.newVU(number)
 		defer v.Renew()
-		defer e.rec.leave()
+		defer e.rec.leave(true) // workers stay until the load is over
 		own := make(chan ticket, 1)
 		for {
 			if !has {
@@ -125,7 +131,7 @@ func (e *engine) runOpen(ctx context.Context, st *stage) error {
 					return
 				}
 			}
-			e.serve(ctx, v, st.windowOf(t.intended), t)
+			e.serve(serving, v, st.windowOf(t.intended), t)
 			has = false
 		}
 	}
@@ -169,7 +175,11 @@ func (e *engine) arrivals(st *stage) pace.Arrivals {
 
 // serve runs the iteration of one ticket.
 func (e *engine) serve(ctx context.Context, v *vu, w *window, t ticket) {
-	if ctx.Err() != nil { // the run was cut short while it waited
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded): // nobody waits that long
+		w.Iterations.Record(&stats.Sample{Class: stats.Timeout})
+		return
+	case ctx.Err() != nil: // the run was cut short while it waited
 		w.Iterations.Record(&stats.Sample{Class: stats.Cancelled})
 		return
 	}

@@ -68,15 +68,19 @@ func (r *recorder) keep(f *oidc.Failure) {
 	r.mu.Unlock()
 }
 
-// join and leave count virtual users at work.
+// join and leave count virtual users at work. One that leaves because the load
+// is over does not lower the mark: it was there to the end.
 func (r *recorder) join() {
 	n := r.active.Add(1)
 	for old := r.activeHigh.Load(); n > old && !r.activeHigh.CompareAndSwap(old, n); old = r.activeHigh.Load() {
 	}
 }
 
-func (r *recorder) leave() {
+func (r *recorder) leave(over bool) {
 	n := r.active.Add(-1)
+	if over {
+		return
+	}
 	for old := r.activeLow.Load(); n < old && !r.activeLow.CompareAndSwap(old, n); old = r.activeLow.Load() {
 	}
 }

@@ -36,9 +36,9 @@ type Result struct {
 	Operations map[string]*Operation `json:"operations"`
 	Iterations *Operation            `json:"iterations"`
 	Steps      []Step                `json:"steps,omitempty"`
-	SUT        map[string]Usage      `json:"sut,omitempty"`
-	Scenario   string                `json:"scenario,omitempty"`
-	Repeat     int                   `json:"repeat,omitempty"`
+	SUT        map[string]Usage      `json:"sut"`
+	Scenario   string                `json:"scenario"`
+	Repeat     int                   `json:"repeat"`
 	StandIn    bool                  `json:"stand_in"`
 	Thresholds []ThresholdResult     `json:"thresholds"`
 	Engine     EngineUse             `json:"engine"`
@@ -84,8 +84,11 @@ type Rate struct {
 // failures; what the end of the run cut off is in neither, and in Errors as
 // "cancelled". Latencies are those of successes only.
 type Operation struct {
-	Requests   int64            `json:"requests"`
-	Failures   int64            `json:"failures"`
+	Requests int64 `json:"requests"`
+	Failures int64 `json:"failures"`
+	// Completed are those that ended within the measured window, whenever they
+	// were meant to start: what was served, where Requests is what was asked.
+	Completed  int64            `json:"completed"`
 	Errors     map[string]int64 `json:"errors"`
 	BytesIn    int64            `json:"bytes_in"`
 	BytesOut   int64            `json:"bytes_out"`

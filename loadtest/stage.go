@@ -188,7 +188,7 @@ func (e *engine) runStage(ctx context.Context, st *stage, rule []threshold.Thres
 	}
 	seg := e.segmentOf(st, seen)
 	seg.cut = ctx.Err() != nil
-	seg.thresholds, seg.missed = judge(rule, judgedOn{rate: seg.rate, iterations: seg.iterations, operations: seg.operations, seconds: seen.seconds()})
+	seg.thresholds, seg.missed = judge(rule, judgedOn{rate: seg.rate, iterations: seg.iterations, operations: seg.operations, seconds: seen.seconds(), mix: len(e.Mix) > 0})
 	return seg, nil
 }
 
@@ -198,6 +198,14 @@ func (e *engine) segmentOf(st *stage, seen measured) *segment {
 	seg.operations, seg.iterations, seg.http = seg.figures.asOperations(), operationOf(seg.figures.iterations, false), operationOf(seg.figures.all, true)
 	seconds := seen.seconds()
 	seg.rate.Target = st.rate
+	if seen.served[1] != nil {
+		for i, name := range e.rec.operations {
+			n := seen.served[1][i] - seen.served[0][i]
+			seg.operations[name].Completed = n
+			seg.http.Completed += n
+		}
+	}
+	seg.iterations.Completed = seen.done[1] - seen.done[0]
 	if seconds > 0 {
 		seg.rate.Started = float64(seg.figures.started) / seconds
 		seg.rate.Completed = float64(seen.done[1]-seen.done[0]) / seconds
@@ -207,7 +215,7 @@ func (e *engine) segmentOf(st *stage, seen measured) *segment {
 		LatenessMS: latencyOf(seg.figures.lateness), Dropped: seg.figures.dropped,
 		GCPauseMS: (seen.use[1].GCPause - seen.use[0].GCPause).Seconds() * 1000,
 	}
-	seg.doubts = generatorLimits(seg.use, st.rate > 0, seconds, e.cores())
+	seg.doubts = generatorLimits(seg.use, st.rate > 0, seg.figures.started, seconds, e.cores())
 	seg.use.Limited = len(seg.doubts) > 0
 	return seg
 }

@@ -184,7 +184,7 @@ func TestGeneratorLimits(t *testing.T) {
 		{"some room", EngineUse{CPUSeconds: 17}, false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if why := generatorLimits(tt.use, tt.open, 10, 2); (len(why) > 0) != tt.limited {
+			if why := generatorLimits(tt.use, tt.open, fewStarts, 10, 2); (len(why) > 0) != tt.limited {
 				t.Errorf("reasons %v", why)
 			}
 		})

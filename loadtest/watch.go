@@ -24,11 +24,13 @@ type watcher struct {
 	series []Second
 	last   totals
 	lastAt time.Duration // since the load began
-	gone   time.Duration // since when only connections failed
-	stop   chan struct{}
-	done   chan struct{}
-	seen   measured // of this stage
-	sample *sampling
+	// Since when every connection was refused, and since when nothing was
+	// answered; 0 while that is not so.
+	refusing, silent time.Duration
+	stop             chan struct{}
+	done             chan struct{}
+	seen             measured // of this stage
+	sample           *sampling
 }
 
 // measured is what was read at the borders of a measured window.
@@ -36,6 +38,7 @@ type measured struct {
 	began, ended bool
 	from, to     time.Duration // since the load began
 	done         [2]int64      // iterations finished until then
+	served       [2][]int64    // requests of each operation, likewise
 	use          [2]OwnUse
 	vus          VUs
 	sut          map[string]Usage
@@ -134,16 +137,32 @@ func (w *watcher) loop(ctx context.Context, st *stage) {
 
 func (w *watcher) open(ctx context.Context, now time.Duration) {
 	w.seen.began, w.seen.from = true, now
-	w.seen.done[0], w.seen.use[0] = w.e.rec.totals().done, w.e.OwnUse()
+	w.mark(0)
 	w.e.rec.resetActive()
 	if w.e.Sampler != nil {
 		w.sample = startSampling(ctx, w.e.Sampler)
 	}
 }
 
+// mark reads what was done until a border of the window.
+func (w *watcher) mark(border int) {
+	t := w.e.rec.totals()
+	w.seen.done[border], w.seen.use[border] = t.done, w.e.OwnUse()
+	w.seen.served[border] = t.served()
+}
+
+// served counts the requests of each operation that were answered or failed.
+func (t *totals) served() []int64 {
+	out := make([]int64, len(t.operations))
+	for i, o := range t.operations {
+		out[i], _ = doneOf(o.classes)
+	}
+	return out
+}
+
 func (w *watcher) close(now time.Duration) {
 	w.seen.ended, w.seen.to = true, now
-	w.seen.done[1], w.seen.use[1] = w.e.rec.totals().done, w.e.OwnUse()
+	w.mark(1)
 	w.seen.vus = VUs{Min: int(w.e.rec.activeLow.Load()), Max: int(w.e.rec.activeHigh.Load())}
 	if w.sample != nil {
 		w.sample.stop()
@@ -214,25 +233,36 @@ func (w *watcher) checkAbort(st *stage, now time.Duration) {
 		return
 	}
 	seen := w.seen
-	seen.to, seen.done[1], seen.use[1] = now, w.e.rec.totals().done, seen.use[0]
+	t := w.e.rec.totals()
+	seen.to, seen.done[1], seen.served[1], seen.use[1] = now, t.done, t.served(), seen.use[0]
 	seg := w.e.segmentOf(st, seen)
-	_, missed := judge(w.abort, judgedOn{rate: seg.rate, iterations: seg.iterations, operations: seg.operations, seconds: seen.seconds()})
+	_, missed := judge(w.abort, judgedOn{rate: seg.rate, iterations: seg.iterations, operations: seg.operations, seconds: seen.seconds(), mix: len(w.e.Mix) > 0})
 	if len(missed) > 0 {
 		w.cancel(&aborted{reasons: missed})
 	}
 }
 
-// checkGone ends the run when for a while every iteration failed to connect.
+// checkGone ends the run when for a while every iteration failed to connect,
+// or when for longer than a request may take nothing succeeded, though there
+// was something to answer, and what failed did so for want of an answer.
 func (w *watcher) checkGone(t *totals, now time.Duration) {
-	connect := t.classes[stats.Connect] - w.last.classes[stats.Connect]
-	if connect == 0 || connect != t.done-w.last.done {
-		w.gone = 0
+	since := func(c stats.Class) int64 { return t.classes[c] - w.last.classes[c] }
+	done := t.done - w.last.done
+	refused := since(stats.Connect)
+	silent := refused + since(stats.Timeout) + since(stats.Reset)
+	if done != silent || (done == 0 && t.started == t.done) {
+		w.refusing, w.silent = 0, 0
 		return
 	}
-	if w.gone == 0 {
-		w.gone = max(w.lastAt, 1)
+	if refused == 0 || refused != done {
+		w.refusing = 0
+	} else if w.refusing == 0 {
+		w.refusing = max(w.lastAt, 1)
 	}
-	if now-w.gone >= goneAfter {
+	if w.silent == 0 {
+		w.silent = max(w.lastAt, 1)
+	}
+	if w.refusing > 0 && now-w.refusing >= goneAfter || now-w.silent >= goneAfter+w.e.Timeout.Duration() {
 		w.cancel(errTargetGone)
 	}
 }
