@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/benchctl/benchctl/provision"
 	"github.com/benchctl/benchctl/provision/engine"
 	"github.com/benchctl/benchctl/provision/reconcile"
+	"github.com/benchctl/benchctl/provision/remote"
 	"github.com/benchctl/benchctl/scenarios"
 )
 
@@ -49,9 +51,18 @@ func (c *campaignLab) Reset(ctx context.Context, level string) error {
 		return nil
 	case scenarios.ResetRestart:
 		_, err := c.lab.Restart(ctx, provision.RestartOptions{Mode: reconcile.Together})
-		return err
+		return lost(err)
 	}
 	return fmt.Errorf("reset level %q is not known", level)
+}
+
+// lost marks an error that says that the connection to the target is gone, so
+// that a campaign ends there instead of loading a server that it can't see.
+func lost(err error) error {
+	if errors.Is(err, remote.ErrLost) || errors.Is(err, engine.ErrUnreachable) {
+		return fmt.Errorf("%w: %w", campaign.ErrLost, err)
+	}
+	return err
 }
 
 func (c *campaignLab) Cluster(ctx context.Context) (campaign.Cluster, error) {
@@ -59,7 +70,7 @@ func (c *campaignLab) Cluster(ctx context.Context) (campaign.Cluster, error) {
 		return campaign.Cluster{}, nil
 	}
 	sizes, err := c.lab.ClusterSizes(ctx)
-	return campaign.Cluster{Want: c.scenario.Keycloak.Nodes, Members: sizes}, err
+	return campaign.Cluster{Want: c.scenario.Keycloak.Nodes, Members: sizes}, lost(err)
 }
 
 func (c *campaignLab) Drift(ctx context.Context) ([]string, error) {
@@ -68,13 +79,13 @@ func (c *campaignLab) Drift(ctx context.Context) ([]string, error) {
 	for _, d := range drifts {
 		out = append(out, d.Component+": "+d.Cause)
 	}
-	return out, err
+	return out, lost(err)
 }
 
 func (c *campaignLab) Fingerprint(ctx context.Context) (report.Fingerprint, error) {
 	f, err := c.lab.Fingerprint(ctx)
 	if err != nil {
-		return report.Fingerprint{}, err
+		return report.Fingerprint{}, lost(err)
 	}
 	out := report.Fingerprint{
 		Target: report.Host{
@@ -126,7 +137,7 @@ func generatorFacts() report.Host {
 func (c *campaignLab) Stats(ctx context.Context) (<-chan sut.Reading, error) {
 	samples, err := c.lab.Stats(ctx, time.Second)
 	if err != nil {
-		return nil, err
+		return nil, lost(err)
 	}
 	out := make(chan sut.Reading)
 	go func() {

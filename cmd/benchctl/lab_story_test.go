@@ -158,7 +158,7 @@ func storyCampaign(t *testing.T, b *bench) {
 		t.Errorf("fingerprint: %+v", f)
 	}
 	for _, c := range c.Fingerprint.Components {
-		if c.Digest == "" || !c.StandIn || c.CPUs == "" {
+		if c.Digest == "" || !c.StandIn || c.Hash == "" {
 			t.Errorf("component in the fingerprint: %+v", c)
 		}
 	}

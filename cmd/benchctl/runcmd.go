@@ -80,6 +80,9 @@ func (a *app) campaign(ctx context.Context, f *scenarioFlags, o campaignOptions)
 	if _, err := campaign.Plan(s, o.tests, o.repeats); err != nil {
 		return asUsage(err)
 	}
+	if err := campaign.Check(s, o.tests, ""); err != nil {
+		return asUsage(err)
+	}
 	target, err := f.target(a, f.targetName)
 	if err != nil {
 		return err
@@ -137,7 +140,7 @@ func (a *app) showCampaign(dir string, s campaign.Summary, failure error, asJSON
 		if err != nil {
 			return errors.Join(failure, err)
 		}
-		formats := []string{"k6", "summary"}
+		formats := []string{"text"}
 		if asJSON {
 			formats = []string{"json"}
 		}
@@ -154,7 +157,7 @@ func (a *app) showCampaign(dir string, s campaign.Summary, failure error, asJSON
 	if len(s.Remains) > 0 {
 		fmt.Fprintln(a.stderr, remainsText(s.Remains))
 	}
-	if errors.Is(failure, campaign.ErrInterrupted) {
+	if errors.Is(failure, campaign.ErrInterrupted) || errors.Is(failure, campaign.ErrLost) {
 		// The error says in which phase, and what of it could not be kept.
 		fmt.Fprintf(a.stderr, "benchctl: %v\n", failure)
 		return exitError{exitInterrupted}

@@ -123,8 +123,12 @@ func (s *seeder) Seed(ctx context.Context) (report.Dataset, error) {
 		return report.Dataset{}, err
 	}
 	d := s.scenario.Dataset
+	spec := s.spec()
+	if template, err := dataset.LoadTemplate(d.Template); err == nil { // it was read a moment ago
+		spec.TemplateSum = template.Sum
+	}
 	out := report.Dataset{Template: d.Template, Size: d.Size, Realms: d.Realms, Clients: d.Clients, Users: d.Users,
-		Seed: d.Seed, Hash: did.Hashing}
+		Seed: d.Seed, Hash: did.Hashing, Digest: spec.Digest(), Pool: did.Pool, HashedHere: did.HashedHere}
 	if did.Realms+did.Clients+did.Users > 0 {
 		out.SeedSeconds = did.Seconds
 	}

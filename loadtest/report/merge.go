@@ -302,6 +302,7 @@ func emptyOperation() *loadtest.Operation { return &loadtest.Operation{Errors: m
 
 func addOperation(sum, op *loadtest.Operation) {
 	sum.Requests += op.Requests
+	sum.Completed += op.Completed
 	sum.Failures += op.Failures
 	sum.BytesIn += op.BytesIn
 	sum.BytesOut += op.BytesOut
@@ -409,7 +410,7 @@ func thresholdFigure(m *loadtest.Result, t threshold.Threshold) (float64, bool) 
 	op, rate := m.Iterations, m.Rate.Completed
 	if t.Operation != "" {
 		if op = m.Operations[t.Operation]; op != nil && m.MeasuredS > 0 {
-			rate = float64(op.Requests) / m.MeasuredS
+			rate = float64(op.Completed) / m.MeasuredS
 		}
 	}
 	if op == nil || op.Requests == 0 {
@@ -417,10 +418,15 @@ func thresholdFigure(m *loadtest.Result, t threshold.Threshold) (float64, bool) 
 	}
 	switch {
 	case t.Metric == threshold.Rate && t.Unit == threshold.Percent:
-		if m.Rate.Target <= 0 {
+		target := m.Rate.Target
+		if target > 0 && len(m.Test.Mix) > 0 && t.Operation != "" {
+			// Of a mix an operation has but its share.
+			target = float64(op.Requests) / m.MeasuredS
+		}
+		if target <= 0 {
 			return 0, false
 		}
-		return 100 * rate / m.Rate.Target, true
+		return 100 * rate / target, true
 	case t.Metric == threshold.Rate:
 		return rate, true
 	case t.Metric == threshold.Errors:
