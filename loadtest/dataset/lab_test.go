@@ -154,7 +154,7 @@ func (l *labKeycloak) login(s Spec, realm, user, scope string) map[string]any {
 	return out
 }
 
-func TestRealKeycloak(t *testing.T) {
+func TestLabKeycloak(t *testing.T) {
 	l := startLabKeycloak(t)
 	sub := func(name string, test func(t *testing.T)) bool {
 		return t.Run(name, func(t *testing.T) {
