@@ -66,7 +66,7 @@ type Settings struct {
 	CACert        string        `json:"cacert,omitempty"`
 	Insecure      bool          `json:"insecure,omitempty"`
 	Seed          int64         `json:"seed"`
-	// Host replaces the address that is dialled, host:port, while URL's own
+	// DialAddress (host:port) is dialled instead of the URL's host, which
 	// stays in the request; empty for none.
 	DialAddress string `json:"dial_address,omitempty"`
 }
