@@ -78,20 +78,36 @@ func launchHere(ctx context.Context, argv []string) (*process, error) {
 		return nil, err
 	}
 	ended := make(chan struct{})
+	// late is closed when a command that was killed has not ended: sudo, and
+	// what runs under it, is root's and takes no signal from us.
+	late := make(chan struct{})
 	var waitErr error
+	// Wakes readers of pipes that somebody else keeps open.
+	limitOutputs := func() {
+		deadline := time.Now().Add(outputGrace)
+		_, _ = outR.SetReadDeadline(deadline), errR.SetReadDeadline(deadline)
+	}
 	go func() {
 		waitErr = cmd.Wait()
 		close(ended)
-		// Wakes readers of pipes that a grandchild keeps open.
-		deadline := time.Now().Add(outputGrace)
-		_, _ = outR.SetReadDeadline(deadline), errR.SetReadDeadline(deadline)
+		limitOutputs()
 	}()
 	return &process{
 		stdin: stdin, stdout: outR, stderr: errR,
 		wait: func() (int, error) {
-			<-ended
-			_, _ = outR.Close(), errR.Close()
-			return exitCode(cmd, waitErr)
+			// What never sees its command begin dies of the closed outputs.
+			defer func() { _, _ = outR.Close(), errR.Close() }()
+			select {
+			case <-ended:
+				return exitCode(cmd, waitErr)
+			case <-late:
+			}
+			select {
+			case <-ended: // long ago
+				return exitCode(cmd, waitErr)
+			default:
+				return -1, fmt.Errorf("%s did not end when it was told to", argv[0])
+			}
 		},
 		kill: sync.OnceFunc(func() {
 			select {
@@ -100,6 +116,8 @@ func launchHere(ctx context.Context, argv []string) (*process, error) {
 				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 			}
 			_ = stdin.Close()
+			limitOutputs()
+			time.AfterFunc(outputGrace, func() { close(late) })
 		}),
 	}, nil
 }
