@@ -195,10 +195,8 @@ func storyLook(t *testing.T, b *bench) {
 		if !strings.Contains(names, name) {
 			t.Errorf("podman ps does not list %s:\n%s", name, names)
 		}
-		inspect := b.lab.Podman("inspect", "--format", "{{.HostConfig.CpusetCpus}} {{.HostConfig.Memory}} {{.State.Status}}", name)
-		fields := strings.Fields(inspect)
-		if len(fields) != 3 || fields[2] != "running" {
-			t.Errorf("%s: %s", name, inspect)
+		if state := b.lab.Podman("inspect", "--format", "{{.State.Status}}", name); state != "running" {
+			t.Errorf("%s is %s", name, state)
 		}
 	}
 	if memory := b.lab.Podman("inspect", "--format", "{{.HostConfig.Memory}}", "keycloak-server-1"); memory != "2147483648" {
