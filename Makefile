@@ -18,7 +18,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 LABHOST     := bin/labhost
 export GOFLAGS := -buildvcs=false -tags=$(TAGS)
 
-.PHONY: build check test demo lab lab-down lab-status fmt vet staticcheck unit race lab-tests clean
+.PHONY: build check test demo lab lab-down lab-status fmt vet staticcheck unit race lab-tests bench clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/benchctl ./cmd/benchctl
@@ -66,6 +66,11 @@ race:
 lab-tests: build $(LABHOST)
 	$(LABHOST) up
 	go test -tags=$(TAGS),lab -count=1 -p 1 -timeout 40m -run 'Lab' ./provision/... ./loadtest/... ./cmd/...
+
+# What the engine costs, beside peers that are installed (wrk, hey, nginx as
+# their server): quote the ratios, and only from an idle machine.
+bench:
+	go run ./loadtest/bench
 
 test: $(LABHOST)
 	@provision/testlab/everything.sh
