@@ -295,7 +295,8 @@ func TestRestart(t *testing.T) {
 	}{
 		{"nodes-together", nil, Together, ""},
 		{"nodes-rolling", nil, Rolling, ""},
-		{"database", []string{"postgresql"}, Together, ""},
+		{"database", []string{"postgresql"}, "", ""},
+		{"another mode", nil, "slowly", `no way to restart is called "slowly"; there are together and rolling`},
 		{"unknown", []string{"postgres"}, Together, "scenario baseline has no component postgres; it has postgresql, "},
 		{"not there", []string{"traefik"}, Together, "component traefik is not on sut: run benchctl provision first"},
 		{"foreign", []string{"traefik"}, Together, "was not made by benchctl"},

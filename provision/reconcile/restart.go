@@ -14,7 +14,8 @@ type RestartMode string
 // Restart modes.
 const (
 	// Together stops all, then starts them in the order of their
-	// dependencies: the state is that of a fresh start.
+	// dependencies, the nodes of a cluster at the same time: the state is that
+	// of a fresh start. It is what "" means.
 	Together RestartMode = "together"
 	// Rolling restarts one after the other, each when the one before serves:
 	// the service goes on.
@@ -37,8 +38,12 @@ func Restart(d Desired, o Observed, names []string, mode RestartMode) (Plan, err
 			return Plan{}, err
 		}
 	}
-	if mode == Together {
+	switch mode {
+	case "", Together:
 		order = sideBySide(order)
+	case Rolling:
+	default:
+		return Plan{}, fmt.Errorf("no way to restart is called %q; there are %s and %s", mode, Together, Rolling)
 	}
 	b := &builder{d: d, o: o, order: order, dec: map[string]decision{}, ids: map[string]string{},
 		stopIDs: map[int][]string{}, made: map[string][]string{}, plan: Plan{

@@ -41,6 +41,8 @@ func (m *localMachine) Dial(ctx context.Context, network, address string) (net.C
 	return conn, nil
 }
 
+func (m *localMachine) part(f func()) { f() }
+
 func (m *localMachine) Close() error {
 	m.close()
 	return nil

@@ -31,6 +31,7 @@ type Link struct {
 
 	relay   *relay
 	service *privateService
+	part    func(func())
 }
 
 // Attempt is one way that did not lead to Podman.
@@ -39,15 +40,20 @@ type Attempt struct {
 	Err error
 }
 
-// Close ends the relay, and the private service if there is one.
+// Close ends the relay, and the private service if there is one. Where the
+// target does not answer any more, it cuts the machine's connection rather
+// than wait for it.
 func (l *Link) Close() error {
-	if l.relay != nil {
-		l.relay.close()
-	}
-	if l.service != nil {
-		return l.service.close()
-	}
-	return nil
+	var err error
+	l.part(func() {
+		if l.relay != nil {
+			l.relay.close()
+		}
+		if l.service != nil {
+			err = l.service.close()
+		}
+	})
+	return err
 }
 
 // linkable is what a link needs of a machine besides Machine.
@@ -56,6 +62,8 @@ type linkable interface {
 	describe() inventory.Target
 	becomes() bool
 	start(ctx context.Context, cmd Command) (*process, error)
+	// part runs what takes leave of the target, and makes it end in time.
+	part(func())
 }
 
 // upstream opens one connection to Podman's API.
@@ -83,7 +91,7 @@ func PodmanLink(ctx context.Context, m Machine) (*Link, error) {
 		return nil, fmt.Errorf("find Podman: %w", err)
 	}
 	f := finder{m: lm, facts: facts, socket: socketPath(lm.describe(), facts, lm.becomes())}
-	link := &Link{}
+	link := &Link{part: lm.part}
 	for _, way := range []func(context.Context, *Link) error{f.forwarding, f.dialStdio, f.privateService} {
 		err := way(ctx, link)
 		if err == nil {
@@ -274,10 +282,14 @@ func probe(ctx context.Context, dial upstream) error {
 		return err
 	}
 	defer conn.Close()
-	// These connections know no deadline: closing ends a read.
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
-	err = ping(conn)
+	// These connections know no deadline. Closing ends a read, but not a write
+	// to a network that is full: that one ends with the machine's connection.
+	answers := make(chan error, 1)
+	go func() { answers <- ping(conn) }()
+	select {
+	case err = <-answers:
+	case <-ctx.Done():
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

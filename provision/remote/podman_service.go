@@ -49,8 +49,9 @@ type privateService struct {
 	copies sync.WaitGroup
 }
 
-// serviceGrace is how long a private service may take to end.
-const serviceGrace = 10 * time.Second
+// serviceGrace is how long a private service may take to end; whoever
+// interrupts waits that long.
+const serviceGrace = 4 * time.Second
 
 func startService(ctx context.Context, m linkable) (*privateService, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, serviceTimeout, fmt.Errorf("podman system service did not open its socket in %s", serviceTimeout))
@@ -113,7 +114,7 @@ func (f finder) privateService(ctx context.Context, link *Link) error {
 	stdio := f.stdio(service.socket)
 	if err := probe(ctx, stdio); err != nil {
 		link.service = nil
-		_ = service.close()
+		f.m.part(func() { _ = service.close() })
 		return &attemptError{way, fmt.Errorf("it started, but neither forwarding (%w) nor dial-stdio (%w) reaches it", directErr, err)}
 	}
 	return f.take(link, way+" on "+service.socket+" through dial-stdio", stdio, "")

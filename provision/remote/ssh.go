@@ -97,6 +97,9 @@ func (m *sshMachine) hop(ctx context.Context, h hop) (*ssh.Client, error) {
 	if err != nil {
 		return nil, explainDial(ctx, err, h, via, m.opts.Timeout)
 	}
+	if len(m.way) > 0 {
+		conn = newChannelConn(conn)
+	}
 	client, err := handshake(ctx, conn, h, known, creds, m.opts)
 	if err != nil {
 		_ = conn.Close()
@@ -190,6 +193,9 @@ func explainDial(ctx context.Context, err error, h hop, via string, timeout time
 	return fmt.Errorf("%w: %s%s: %s: %w", ErrUnreachable, h.address(), via, what, err)
 }
 
+// keepAliveRequest is OpenSSH's; any answer to it will do.
+const keepAliveRequest = "keepalive@openssh.com"
+
 // keepAlive asks the server now and then whether it is there, and closes the
 // connection when it was silent too often: x/crypto/ssh would wait for ever.
 func (m *sshMachine) keepAlive() {
@@ -219,7 +225,7 @@ func (m *sshMachine) keepAlive() {
 			}
 			waiting = true
 			m.background.Go(func() {
-				_, _, err := m.client.SendRequest("keepalive@openssh.com", true, nil)
+				_, _, err := m.client.SendRequest(keepAliveRequest, true, nil)
 				answers <- err
 			})
 		}
@@ -236,6 +242,10 @@ func (m *sshMachine) end(cause error) {
 	m.cause = cause
 	m.mu.Unlock()
 	close(m.done)
+	if errors.Is(cause, ErrLost) {
+		// The others say goodbye over it, which may not get through.
+		_ = m.way[0].Close()
+	}
 	closeAll(m.way)
 }
 
@@ -248,7 +258,7 @@ func closeAll(way []*ssh.Client) {
 var errClosed = errors.New("the connection was closed")
 
 func (m *sshMachine) Close() error {
-	m.machine.close()
+	m.part(m.machine.close)
 	m.end(fmt.Errorf("%s: %w", m.name, errClosed))
 	m.background.Wait()
 	return nil
@@ -275,7 +285,7 @@ func (m *sshMachine) Dial(ctx context.Context, network, address string) (net.Con
 		}
 		return nil, fmt.Errorf("connect to %s %s from %s: %w", network, address, m.name, err)
 	}
-	return conn, nil
+	return newChannelConn(conn), nil
 }
 
 // launch starts a command in a session of its own.
@@ -302,16 +312,32 @@ func (m *sshMachine) launch(ctx context.Context, argv []string) (*process, error
 }
 
 // session starts a command in a session that is not counted. sshd allows a
-// few more than launch uses.
+// few more than launch uses. It comes back when ctx ends, though the server
+// may answer later.
 func (m *sshMachine) session(ctx context.Context, argv []string) (*process, error) {
-	session, err := m.openSession(ctx)
-	if err != nil {
-		return nil, err
+	type answer struct {
+		p   *process
+		err error
 	}
-	p, err := startSession(session, quoteAll(argv))
-	if err != nil {
-		_ = session.Close()
-		return nil, m.lost(err)
+	answers := make(chan answer, 1)
+	go func() {
+		p, err := m.openSession(quoteAll(argv))
+		answers <- answer{p, err}
+	}()
+	var p *process
+	select {
+	case a := <-answers:
+		if a.err != nil {
+			return nil, a.err
+		}
+		p = a.p
+	case <-ctx.Done():
+		go func() {
+			if a := <-answers; a.p != nil {
+				a.p.kill()
+			}
+		}()
+		return nil, ctx.Err()
 	}
 	wait := p.wait
 	p.wait = func() (int, error) {
@@ -336,32 +362,17 @@ func (m *sshMachine) session(ctx context.Context, argv []string) (*process, erro
 // the news that the connection is gone.
 const lossGrace = 500 * time.Millisecond
 
-// openSession opens a session and comes back when ctx ends, though the
-// server may answer later.
-func (m *sshMachine) openSession(ctx context.Context) (*ssh.Session, error) {
-	type answer struct {
-		session *ssh.Session
-		err     error
+func (m *sshMachine) openSession(line string) (*process, error) {
+	session, err := m.client.NewSession()
+	if err != nil {
+		return nil, m.lost(fmt.Errorf("open a session: %w", err))
 	}
-	answers := make(chan answer, 1)
-	go func() {
-		s, err := m.client.NewSession()
-		answers <- answer{s, err}
-	}()
-	select {
-	case a := <-answers:
-		if a.err != nil {
-			return nil, m.lost(fmt.Errorf("open a session: %w", a.err))
-		}
-		return a.session, nil
-	case <-ctx.Done():
-		go func() {
-			if a := <-answers; a.session != nil {
-				_ = a.session.Close()
-			}
-		}()
-		return nil, ctx.Err()
+	p, err := startSession(session, line)
+	if err != nil {
+		_ = session.Close()
+		return nil, m.lost(err)
 	}
+	return p, nil
 }
 
 func startSession(session *ssh.Session, line string) (*process, error) {
@@ -380,10 +391,20 @@ func startSession(session *ssh.Session, line string) (*process, error) {
 	if err := session.Start(line); err != nil {
 		return nil, fmt.Errorf("start the command: %w", err)
 	}
+	out, errOut := newCutReader(stdout), newCutReader(stderr)
+	// late is closed when the end of what was killed has not been told.
+	late := make(chan struct{})
+	ended := make(chan error, 1)
 	return &process{
-		stdin: stdin, stdout: stdout, stderr: stderr,
+		stdin: stdin, stdout: out, stderr: errOut,
 		wait: func() (int, error) {
-			err := session.Wait()
+			go func() { ended <- session.Wait() }()
+			var err error
+			select {
+			case err = <-ended:
+			case <-late:
+				return -1, errors.New("the target did not tell that the command has ended")
+			}
 			_ = session.Close()
 			var exit *ssh.ExitError
 			switch {
@@ -396,10 +417,18 @@ func startSession(session *ssh.Session, line string) (*process, error) {
 			}
 			return -1, err
 		},
-		kill: func() {
-			_ = session.Signal(ssh.SIGTERM)
-			_ = session.Close()
-		},
+		kill: sync.OnceFunc(func() {
+			// Both only send a message, and do not end our part by themselves.
+			within(killGrace, func() {
+				_ = session.Signal(ssh.SIGTERM)
+				_ = session.Close()
+			})
+			time.AfterFunc(killGrace, func() {
+				out.cut()
+				errOut.cut()
+				close(late)
+			})
+		}),
 	}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -154,11 +155,21 @@ func TestJumpHosts(t *testing.T) {
 }
 
 // deadConn is a network that swallows everything once it is cut: nothing
-// comes, nothing fails.
+// comes, nothing fails. Where it is full, writes wait too.
 type deadConn struct {
 	net.Conn
 	cut    *atomic.Bool
+	full   bool
 	closed chan struct{}
+	once   sync.Once
+}
+
+// dialDead gives a dialer whose connections are dead as soon as cut is set.
+func dialDead(cut *atomic.Bool, full bool) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		return &deadConn{Conn: conn, cut: cut, full: full, closed: make(chan struct{})}, err
+	}
 }
 
 func (c *deadConn) Read(b []byte) (int, error) {
@@ -172,17 +183,17 @@ func (c *deadConn) Read(b []byte) (int, error) {
 
 func (c *deadConn) Write(b []byte) (int, error) {
 	if c.cut.Load() {
+		if c.full {
+			<-c.closed
+			return 0, net.ErrClosed
+		}
 		return len(b), nil
 	}
 	return c.Conn.Write(b)
 }
 
 func (c *deadConn) Close() error {
-	select {
-	case <-c.closed:
-	default:
-		close(c.closed)
-	}
+	c.once.Do(func() { close(c.closed) })
 	return c.Conn.Close()
 }
 
@@ -191,10 +202,7 @@ func TestDeadPeer(t *testing.T) {
 	c, _ := newClient(t)
 	var cut atomic.Bool
 	c.opts.KeepAlive = 100 * time.Millisecond
-	c.opts.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-		return &deadConn{Conn: conn, cut: &cut, closed: make(chan struct{})}, err
-	}
+	c.opts.Dial = dialDead(&cut, false)
 	m := c.mustConnect(t)
 	// It lives as long as it is answered.
 	time.Sleep(10 * c.opts.KeepAlive)
@@ -220,10 +228,7 @@ func TestCancelWhileOpeningASession(t *testing.T) {
 	noLeak(t)
 	c, _ := newClient(t)
 	var cut atomic.Bool
-	c.opts.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-		return &deadConn{Conn: conn, cut: &cut, closed: make(chan struct{})}, err
-	}
+	c.opts.Dial = dialDead(&cut, false)
 	m := c.mustConnect(t)
 	cut.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
