@@ -11,7 +11,7 @@ up=0
 build=
 # A lab host that `make lab` left up stays up.
 stays=0
-bin/labhost status >/dev/null 2>&1 && stays=1
+bin/labhost status -json 2>/dev/null | grep -q '^  "up": true' && stays=1
 
 undo() {
   trap - EXIT
