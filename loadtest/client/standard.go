@@ -81,8 +81,10 @@ func (c *counted) Read(b []byte) (int, error) {
 }
 
 func (c *counted) Write(b []byte) (int, error) {
+	// Counted before: an answer may be read before this goroutine goes on.
+	c.out.Add(int64(len(b)))
 	n, err := c.Conn.Write(b)
-	c.out.Add(int64(n))
+	c.out.Add(int64(n - len(b)))
 	return n, err
 }
 

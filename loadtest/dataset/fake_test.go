@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -228,7 +229,12 @@ func (f *fakeKeycloak) json(w http.ResponseWriter, v any) {
 }
 
 func (f *fakeKeycloak) read(r *http.Request, v any) {
-	if err := json.NewDecoder(r.Body).Decode(v); err != nil {
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		// The caller went away in the middle: nobody waits for an answer.
+		panic(http.ErrAbortHandler)
+	}
+	if err := json.Unmarshal(text, v); err != nil {
 		f.t.Errorf("%s %s: %v", r.Method, r.URL.Path, err)
 	}
 }
