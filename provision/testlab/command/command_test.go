@@ -18,7 +18,7 @@ func TestRun(t *testing.T) {
 		command  Command
 		out      string
 		log      string
-		logToo   string // as good as log
+		logToo   string   // as good as log
 		problems []string // what the error says; none for success
 		omits    string
 	}{
