@@ -34,6 +34,10 @@ type Settings struct {
 	// thresholds of the test too.
 	AbortOn    []string `json:"abort_on,omitempty"`
 	AbortAfter Seconds  `json:"abort_after_s,omitempty"`
+	// StopErrors ends the run as hopeless once at least this share (0 to 1) of
+	// the iterations of the last ten seconds failed, warm-up included; 0 for
+	// never.
+	StopErrors float64 `json:"stop_errors,omitempty"`
 
 	Sessions   int  `json:"sessions,omitempty"`
 	ReuseUsers bool `json:"reuse_users,omitempty"`
