@@ -9,39 +9,18 @@ import (
 	"github.com/benchctl/benchctl/inventory/hclfile"
 	"github.com/benchctl/benchctl/inventory/secret"
 	"github.com/benchctl/benchctl/scenarios/templates"
-	"github.com/benchctl/benchctl/scenarios/threshold"
-)
-
-// Values of a test's connections.
-const (
-	ConnectionsKeep      = "keep"
-	ConnectionsIteration = "iteration"
-)
-
-// Kinds of load.
-const (
-	LoadClosed      = "closed"
-	LoadRate        = "rate"
-	LoadLadder      = "ladder"
-	LoadCapacity    = "capacity"
-	LoadConnections = "connections"
 )
 
 var (
-	databaseKinds   = []string{PostgreSQL, MariaDB}
-	proxyKinds      = []string{"traefik"}
-	ldapKinds       = []string{"openldap"}
-	loadKinds       = []string{LoadClosed, LoadRate, LoadLadder, LoadCapacity, LoadConnections}
-	resets          = []string{ResetNone, ResetRestart, ResetRestore, ResetRecreate}
-	networkModes    = []string{"bridge"}
-	connectionModes = []string{ConnectionsKeep, ConnectionsIteration}
+	databaseKinds = []string{PostgreSQL, MariaDB}
+	proxyKinds    = []string{"traefik"}
+	ldapKinds     = []string{"openldap"}
+	networkModes  = []string{"bridge"}
 )
 
 const (
 	maxDuration = 7 * 24 * time.Hour
 	maxCount    = 10_000_000
-	maxVUs      = 100_000
-	maxRate     = 1_000_000
 	// leastMemory keeps a number without its unit from being a limit.
 	leastMemory = 6 * mib
 )
@@ -250,75 +229,4 @@ var datasetAttrs = []hclfile.Attr[Dataset]{
 	hclfile.Text("hash", func(d *Dataset) *string { return &d.Hash }),
 	hclfile.Bool("unique_passwords", func(d *Dataset) *bool { return &d.UniquePasswords }),
 	hclfile.Int64("seed", func(d *Dataset) *int64 { return &d.Seed }),
-}
-
-var testKinds = []hclfile.BlockKind{{Type: "load", Label: LoadClosed, Kinds: loadKinds}}
-
-var testAttrs = []hclfile.Attr[Test]{
-	hclfile.Parsed("flow", func(t *Test, text string, _ hclfile.Value) *hclfile.Fault {
-		t.Flow = flowName(text)
-		return checkFlow(text)
-	}),
-	hclfile.NumberMap("mix", func(t *Test) *map[string]float64 { return &t.Mix }, flowName, checkFlow),
-	hclfile.Duration("warm_up", 0, maxDuration, func(t *Test) *time.Duration { return &t.WarmUp }),
-	hclfile.Text("reset", func(t *Test) *string { return &t.Reset }, hclfile.OneOf("resets", resets)),
-	hclfile.Texts("thresholds", func(t *Test) *[]string { return &t.Thresholds }, checkThreshold),
-	hclfile.Int("sessions", 0, maxCount, func(t *Test) *int { return &t.Sessions }),
-	hclfile.Bool("reuse_users", func(t *Test) *bool { return &t.ReuseUsers }),
-	hclfile.Bool("offline", func(t *Test) *bool { return &t.Offline }),
-	hclfile.Bool("pkce", func(t *Test) *bool { return &t.PKCE }),
-	hclfile.Text("connections", func(t *Test) *string { return &t.Connections }, hclfile.OneOf("connections", connectionModes)),
-	hclfile.Duration("timeout", time.Millisecond, time.Hour, func(t *Test) *time.Duration { return &t.Timeout }),
-	hclfile.Secret("password", func(t *Test) *secret.String { return &t.Password }),
-}
-
-func checkThreshold(text string) *hclfile.Fault {
-	_, err := threshold.Parse(text)
-	if e, ok := err.(*threshold.Error); ok {
-		return hclfile.Faultf(strings.ToUpper(e.Hint[:1])+e.Hint[1:]+".", "%q: %s", text, e.Problem)
-	}
-	return nil
-}
-
-// loadAttrs are the attributes of each kind of load.
-var loadAttrs = map[string][]hclfile.Attr[LoadModel]{
-	LoadClosed: {
-		hclfile.Int("vus", 1, maxVUs, func(l *LoadModel) *int { return &l.VUs }),
-		loadDuration("ramp_up", 0, func(l *LoadModel) *time.Duration { return &l.RampUp }),
-		loadDuration("hold", time.Millisecond, func(l *LoadModel) *time.Duration { return &l.Hold }),
-		loadDuration("ramp_down", 0, func(l *LoadModel) *time.Duration { return &l.RampDown }),
-	},
-	LoadRate: {
-		loadRate("rate", func(l *LoadModel) *float64 { return &l.Rate }),
-		loadDuration("duration", time.Millisecond, func(l *LoadModel) *time.Duration { return &l.Duration }),
-		loadConnections,
-	},
-	LoadLadder: {
-		hclfile.Floats("steps", 0.001, maxRate, func(l *LoadModel) *[]float64 { return &l.Steps }),
-		loadDuration("duration", time.Millisecond, func(l *LoadModel) *time.Duration { return &l.Duration }),
-		loadDuration("cool_down", 0, func(l *LoadModel) *time.Duration { return &l.CoolDown }),
-		loadConnections,
-	},
-	LoadCapacity: {
-		loadRate("rate", func(l *LoadModel) *float64 { return &l.Rate }),
-		loadDuration("duration", time.Millisecond, func(l *LoadModel) *time.Duration { return &l.Duration }),
-		loadDuration("cool_down", 0, func(l *LoadModel) *time.Duration { return &l.CoolDown }),
-		loadConnections,
-	},
-	LoadConnections: {
-		hclfile.Floats("steps", 1, maxVUs, func(l *LoadModel) *[]float64 { return &l.Steps }),
-		hclfile.Int("requests", 1, maxCount, func(l *LoadModel) *int { return &l.Requests }),
-		loadDuration("duration", time.Millisecond, func(l *LoadModel) *time.Duration { return &l.Duration }),
-		loadDuration("cool_down", 0, func(l *LoadModel) *time.Duration { return &l.CoolDown }),
-	},
-}
-
-var loadConnections = hclfile.Int("connections", 1, maxVUs, func(l *LoadModel) *int { return &l.Connections })
-
-func loadDuration(name string, low time.Duration, field func(*LoadModel) *time.Duration) hclfile.Attr[LoadModel] {
-	return hclfile.Duration(name, low, maxDuration, field)
-}
-
-func loadRate(name string, field func(*LoadModel) *float64) hclfile.Attr[LoadModel] {
-	return hclfile.Float(name, 0.001, maxRate, field)
 }

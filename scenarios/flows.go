@@ -92,6 +92,14 @@ func (t Test) Flows() []Flow {
 	return list
 }
 
+func (t Test) flowNames() []string {
+	var names []string
+	for _, f := range t.Flows() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
 // NeedsSessions tells whether a flow of the test uses sessions that are opened
 // before it.
 func (t Test) NeedsSessions() bool {

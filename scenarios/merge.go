@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/benchctl/benchctl/inventory/hclfile"
 )
@@ -139,8 +140,24 @@ func (d *draft) addTest(dec *hclfile.Decoder, b hclfile.Block) {
 	path := "test/" + b.Label
 	dec.Place(path, b.DefRange())
 	t.Source = sourceOf(dec.File, b.DefRange())
-	for _, load := range hclfile.Decode(dec, path, fmt.Sprintf("test %q", b.Label), b.Body, testAttrs, testKinds, t) {
-		d.addLoad(dec, path+"/load", load, t)
+	inherited := len(t.Thresholds) + len(t.AbortOn)
+	blocks := hclfile.Decode(dec, path, fmt.Sprintf("test %q", b.Label), b.Body, testAttrs, testKinds, t)
+	listed := d.at(dec, path+"/thresholds")
+	if inherited > 0 && (listed || slices.ContainsFunc(blocks, isObjective)) {
+		// Objectives are replaced together, whichever way they are written.
+		t.AbortOn = nil
+		d.places.Forget(path + "/threshold")
+		if !listed {
+			t.Thresholds = nil
+			d.places.Forget(path + "/thresholds")
+		}
+	}
+	for _, block := range blocks {
+		if isObjective(block) {
+			d.addObjective(dec, path+"/threshold", block, t)
+			continue
+		}
+		d.addLoad(dec, path+"/load", block, t)
 	}
 	flow, mix := d.at(dec, path+"/flow"), d.at(dec, path+"/mix")
 	switch {
@@ -154,6 +171,8 @@ func (d *draft) addTest(dec *hclfile.Decoder, b hclfile.Block) {
 		d.places.Forget(path + "/flow")
 	}
 }
+
+func isObjective(b hclfile.Block) bool { return b.Type == "threshold" }
 
 // addLoad merges with a load of the same kind and replaces any other.
 func (d *draft) addLoad(dec *hclfile.Decoder, path string, b hclfile.Block, t *Test) {

@@ -85,6 +85,16 @@ func TestChildOverrides(t *testing.T) {
 			func(s *scenarios.Scenario) any { return s.Tests[0].Thresholds[0] + s.Tests[0].WarmUp.String() }, "p95 < 1s5s"},
 		"a list is replaced": {`test "login" { thresholds = [] }`,
 			func(s *scenarios.Scenario) any { return len(s.Tests[0].Thresholds) }, 0},
+		"an objective that ends the run": {"test \"info\" {\nthreshold \"p95 < 1s\" { abort = true }\n}",
+			func(s *scenarios.Scenario) any { return s.Tests[1].AbortOn }, []string{"p95 < 1s"}},
+		"objectives are replaced together": {`test "login" {
+			threshold "p99 < 2s" {}
+			threshold "rate > 4/s" { abort = true }
+		}`, func(s *scenarios.Scenario) any { return append(s.Tests[0].Thresholds, s.Tests[0].AbortOn...) }, []string{"p99 < 2s", "rate > 4/s"}},
+		"objectives in both ways": {`test "login" {
+			thresholds = ["p50 < 1s"]
+			threshold "p99 < 2s" {}
+		}`, func(s *scenarios.Scenario) any { return s.Tests[0].Thresholds }, []string{"p50 < 1s", "p99 < 2s"}},
 		"a new test comes last": {"test \"keys\" {\n flow = \"jwks\"\n load \"closed\" {\n vus = 1\n hold = \"1s\"\n}\n}",
 			func(s *scenarios.Scenario) any { return s.Tests[2].Name }, "keys"},
 		"a mix takes the place of a flow": {`test "login" { mix = { login = 1, tokeninfo = 2 } }`,
@@ -123,6 +133,33 @@ func TestChildOverrides(t *testing.T) {
 			scenarios.Dataset{Template: "baseline", Size: "L", Realms: 10, Clients: 1000, Users: 10000, Seed: 1}},
 		"the proxy merges": {"proxy \"traefik\" { sticky = true }",
 			func(s *scenarios.Scenario) any { return itoa(s.Proxy.Port) + s.Proxy.Image }, "9090" + scenarios.TraefikImage},
+		"how a test asks": {`test "login" {
+			client_auth = "basic"
+			keep_cookies = true
+			logout_share = "25%"
+			stop_errors = 0.5
+		}`, func(s *scenarios.Scenario) any {
+			t := s.Tests[0]
+			return []any{t.ClientAuth, t.KeepCookies, t.LogoutShare, t.StopErrors}
+		}, []any{"basic", true, 0.25, 0.5}},
+		"how an open load is spaced": {`test "info" {
+			load "rate" {
+				arrivals = "poisson"
+				queue_limit = 10
+				ramp_up = "10s"
+			}
+		}`, func(s *scenarios.Scenario) any { return s.Tests[1].Load },
+			scenarios.LoadModel{Kind: "rate", Rate: 250, RampUp: 10 * time.Second, Duration: 2 * time.Minute, Connections: 10, Arrivals: "poisson", QueueLimit: 10}},
+		"a search for the capacity": {`test "login" {
+			load "capacity" {
+				rate = 5
+				max_rate = 80
+				precision = "10%"
+				duration = "1m"
+				cool_down = "5s"
+			}
+		}`, func(s *scenarios.Scenario) any { return s.Tests[0].Load },
+			scenarios.LoadModel{Kind: "capacity", Rate: 5, MaxRate: 80, Precision: 0.1, Duration: time.Minute, CoolDown: 5 * time.Second}},
 		"a network": {`network { name = "lab" }`,
 			func(s *scenarios.Scenario) any { return s.Network.Name + s.Network.Mode }, "labbridge"},
 		"a template by path": {`dataset { template = "./realms/own.json" }`,

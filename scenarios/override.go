@@ -14,8 +14,8 @@ import (
 type Overrides struct {
 	// CPUs is "auto" to take the place of every cpuset; empty for no change.
 	CPUs string
-	// Scale multiplies every duration of a test but its time-out; 0 and 1
-	// change nothing.
+	// Scale multiplies every duration of a test but its time-out, its pacing and
+	// its think time, which are how hard it drives; 0 and 1 change nothing.
 	Scale float64
 }
 
@@ -47,7 +47,7 @@ func (s Scenario) Apply(o Overrides) (*Scenario, error) {
 		}
 		for i := range out.Tests {
 			t := &out.Tests[i]
-			for _, d := range []*time.Duration{&t.WarmUp, &t.Load.RampUp, &t.Load.Hold, &t.Load.RampDown, &t.Load.Duration, &t.Load.CoolDown} {
+			for _, d := range []*time.Duration{&t.WarmUp, &t.AbortAfter, &t.Load.RampUp, &t.Load.Hold, &t.Load.RampDown, &t.Load.Duration, &t.Load.CoolDown} {
 				*d = scaled(*d, o.Scale)
 			}
 		}

@@ -172,6 +172,13 @@ type Test struct {
 	WarmUp     time.Duration
 	Reset      string
 	Thresholds []string
+	// AbortOn are thresholds that also end the run, as soon as what was
+	// measured in AbortAfter at least misses them; 0 for the engine's default.
+	AbortOn    []string
+	AbortAfter time.Duration
+	// StopErrors is the share of failures (0 to 1) at which a run is given up
+	// as hopeless; 0 for never.
+	StopErrors float64
 	Load       LoadModel
 	// Sessions opened before the test by flows that need them; 0 for one
 	// for each virtual user.
@@ -183,25 +190,66 @@ type Test struct {
 	// Connections is "keep" (per virtual user) or "iteration" (new ones for
 	// each iteration; the login of the published series).
 	Connections string
-	Timeout     time.Duration
+	// KeepCookies keeps a virtual user's cookies from one login to the next.
+	KeepCookies bool
+	// LogoutShare of the logins end in a logout, BadLoginShare of them are
+	// with a wrong password, which must be refused; from 0 to 1.
+	LogoutShare, BadLoginShare float64
+	Timeout                    time.Duration
 	// Password, when set, is sent instead of the users' own.
 	Password secret.String
+	// Scope, RedirectURI, ClientAuth ("post" or "basic") are how clients ask;
+	// empty for what the dataset's clients take.
+	Scope, RedirectURI, ClientAuth string
+	// Audience is the client whose resources an entitlement is for, Alias the
+	// identity provider of broker-token; empty for the dataset's own.
+	Audience, Alias string
+	// BrokerLogin opens the sessions of broker-token by logins through the
+	// identity provider, whose users are those of realm number ProviderRealm.
+	BrokerLogin   bool
+	ProviderRealm int
+	// HTTPClient is "raw" or "net/http"; empty for raw wherever it can be.
+	HTTPClient string
+	// CACert is a file of certificates (PEM) to trust; Insecure checks none.
+	CACert   string
+	Insecure bool
 	Source   string
 }
+
+// How the starts of an open load are spaced.
+const (
+	ArrivalsEven    = "even"
+	ArrivalsPoisson = "poisson"
+)
 
 // LoadModel is how hard a test drives its flows, and for how long.
 type LoadModel struct {
 	// Kind is closed, rate, ladder, capacity or connections.
 	Kind string
-	// VUs, RampUp, Hold, RampDown belong to closed.
-	VUs                    int
-	RampUp, Hold, RampDown time.Duration
-	// Rate (per second), Duration, Connections belong to rate.
+	// VUs, Hold, Pacing (an iteration's least length, start to start) and
+	// ThinkTime (the rest after it, on average) belong to closed.
+	VUs               int
+	Hold              time.Duration
+	Pacing, ThinkTime time.Duration
+	// RampUp and RampDown belong to closed and rate.
+	RampUp, RampDown time.Duration
+	// Rate (per second; where capacity begins), Duration, Connections,
+	// Arrivals ("even" or "poisson"; empty for even) and QueueLimit (starts
+	// that may wait; 0 for a minute's worth) belong to open loads.
 	Rate        float64
 	Duration    time.Duration
 	Connections int
-	// Steps and CoolDown belong to ladder and connections.
+	Arrivals    string
+	QueueLimit  int
+	// Steps and CoolDown belong to ladder and connections, CoolDown to
+	// capacity too.
 	Steps    []float64
 	CoolDown time.Duration
+	// KeepGoing climbs a ladder beyond a step that was not sustained.
+	KeepGoing bool
+	// MaxRate bounds a search for the capacity (0 for no bound), Precision is
+	// how close it comes, as a share (0 for the engine's default).
+	MaxRate, Precision float64
+	// Requests end a step of connections, instead of Duration.
 	Requests int
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -445,26 +444,6 @@ func TestTestSettings(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestTestSettingsKnowEveryField fails when a test of a scenario can say more
-// than TestSettings passes on.
-func TestTestSettingsKnowEveryField(t *testing.T) {
-	for _, tt := range []struct {
-		of   reflect.Type
-		want string
-	}{
-		{reflect.TypeFor[scenarios.Test](), "Name Flow Mix WarmUp Reset Thresholds Load Sessions ReuseUsers Offline PKCE Connections Timeout Password Source"},
-		{reflect.TypeFor[scenarios.LoadModel](), "Kind VUs RampUp Hold RampDown Rate Duration Connections Steps CoolDown Requests"},
-	} {
-		var fields []string
-		for i := range tt.of.NumField() {
-			fields = append(fields, tt.of.Field(i).Name)
-		}
-		if got := strings.Join(fields, " "); got != tt.want {
-			t.Errorf("%s has the fields\n%s\nand TestSettings knows\n%s", tt.of, got, tt.want)
-		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -31,14 +32,21 @@ func TestSettings(s *scenarios.Scenario, t scenarios.Test, url string) loadtest.
 		Load: loadtest.Load{
 			Kind: t.Load.Kind, VUs: t.Load.VUs,
 			RampUp: loadtest.Seconds(t.Load.RampUp), Hold: loadtest.Seconds(t.Load.Hold), RampDown: loadtest.Seconds(t.Load.RampDown),
+			Pacing: loadtest.Seconds(t.Load.Pacing), ThinkTime: loadtest.Seconds(t.Load.ThinkTime),
 			Rate: t.Load.Rate, Duration: loadtest.Seconds(t.Load.Duration), Connections: t.Load.Connections,
-			Steps: slices.Clone(t.Load.Steps), CoolDown: loadtest.Seconds(t.Load.CoolDown), Requests: t.Load.Requests,
+			Arrivals: t.Load.Arrivals, QueueLimit: t.Load.QueueLimit,
+			Steps: slices.Clone(t.Load.Steps), CoolDown: loadtest.Seconds(t.Load.CoolDown), KeepGoing: t.Load.KeepGoing,
+			MaxRate: t.Load.MaxRate, Precision: t.Load.Precision, Requests: t.Load.Requests,
 		},
 		WarmUp: loadtest.Seconds(t.WarmUp), Thresholds: slices.Clone(t.Thresholds),
+		AbortOn: slices.Clone(t.AbortOn), AbortAfter: loadtest.Seconds(t.AbortAfter), StopErrors: t.StopErrors,
 		Sessions: t.Sessions, ReuseUsers: t.ReuseUsers, Offline: t.Offline, PKCE: t.PKCE,
-		NewConns: t.Connections == newConnections,
-		Timeout:  loadtest.Seconds(t.Timeout),
-		Scope:    "openid", ClientAuth: "post", RedirectURI: redirectURI,
+		NewConns: t.Connections == newConnections, KeepCookies: t.KeepCookies,
+		LogoutShare: t.LogoutShare, BadLoginShare: t.BadLoginShare,
+		Timeout: loadtest.Seconds(t.Timeout), HTTPClient: t.HTTPClient,
+		Scope: cmp.Or(t.Scope, "openid"), ClientAuth: cmp.Or(t.ClientAuth, "post"), RedirectURI: cmp.Or(t.RedirectURI, redirectURI),
+		Audience: t.Audience, Alias: t.Alias, BrokerLogin: t.BrokerLogin, ProviderRealm: t.ProviderRealm,
+		CACert: t.CACert, Insecure: t.Insecure,
 		Seed: s.Dataset.Seed,
 	}
 	if slices.ContainsFunc(settings.FlowNames(), asAdmin) {
