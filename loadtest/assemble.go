@@ -156,10 +156,7 @@ func interruption(cause error) (interrupted, early []string) {
 	case cause == nil:
 		return nil, nil
 	case errors.As(cause, &a):
-		for _, r := range a.reasons {
-			early = append(early, "ended early on "+r)
-		}
-		return nil, early
+		return nil, a.reasons
 	case errors.Is(cause, errTargetGone):
 		return []string{fmt.Sprintf("the target is gone: nothing but failed connections for %s", goneAfter)}, nil
 	case errors.Is(cause, context.Canceled), errors.Is(cause, context.DeadlineExceeded):

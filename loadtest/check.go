@@ -114,6 +114,9 @@ func (s Settings) Check() error {
 	} else if len(errs) == 0 && s.needsSessions() {
 		s.checkSessions(wrong)
 	}
+	if !(s.StopErrors >= 0 && s.StopErrors <= 1) {
+		wrong("stop_errors %g: it is a share from 0 (never) to 1", s.StopErrors)
+	}
 	if s.Timeout <= 0 {
 		wrong("timeout %s: it must be more than 0", s.Timeout.Duration())
 	}

@@ -3,6 +3,7 @@ package loadtest
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"net"
 	"net/http/httptest"
 	"strings"
@@ -261,6 +262,8 @@ func TestSettingsAreRefused(t *testing.T) {
 		{"search that ends before it begins", func(s *Settings) {
 			s.Load = Load{Kind: Capacity, Rate: 50, MaxRate: 10, Duration: Seconds(time.Second)}
 		}, "max_rate 10"},
+		{"share of failures to stop at", func(s *Settings) { s.StopErrors = 1.01 }, "stop_errors 1.01"},
+		{"no share of failures at all", func(s *Settings) { s.StopErrors = math.NaN() }, "stop_errors NaN"},
 		{"pattern", func(s *Settings) { s.Identities.UserPattern = "user_%s" }, "pattern of user names"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -2,8 +2,6 @@ package loadtest
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/benchctl/benchctl/loadtest/pace"
@@ -219,11 +217,3 @@ func (e *engine) segmentOf(st *stage, seen measured) *segment {
 	seg.use.Limited = len(seg.doubts) > 0
 	return seg
 }
-
-// Causes that end a run early.
-var errTargetGone = errors.New("the target is gone")
-
-// aborted is a threshold of AbortOn that was missed.
-type aborted struct{ reasons []string }
-
-func (a *aborted) Error() string { return fmt.Sprint("ended early: ", a.reasons) }

@@ -35,8 +35,9 @@ type Settings struct {
 	AbortOn    []string `json:"abort_on,omitempty"`
 	AbortAfter Seconds  `json:"abort_after_s,omitempty"`
 	// StopErrors ends the run as hopeless once at least this share (0 to 1) of
-	// the iterations of the last ten seconds failed, warm-up included; 0 for
-	// never.
+	// the iterations that ended in the last ten seconds of a step, five of them
+	// at least, failed, warm-up and ramps included; 0 for never. The run has
+	// failed then, as one that AbortOn ended.
 	StopErrors float64 `json:"stop_errors,omitempty"`
 
 	Sessions   int  `json:"sessions,omitempty"`

@@ -9,10 +9,6 @@ import (
 	"github.com/benchctl/benchctl/scenarios/threshold"
 )
 
-// goneAfter is how long nothing but failed connections must be seen before a
-// target is given up.
-const goneAfter = 10 * time.Second
-
 // watcher reads the recorder each second and at the borders of the measured
 // windows. It is the only one who reads while load is sent, so that progress,
 // series and result agree.
@@ -27,6 +23,7 @@ type watcher struct {
 	// Since when every connection was refused, and since when nothing was
 	// answered; 0 while that is not so.
 	refusing, silent time.Duration
+	recent           []tally // of this stage, for StopErrors
 	stop             chan struct{}
 	done             chan struct{}
 	seen             measured // of this stage
@@ -66,6 +63,7 @@ func newWatcher(e *engine, cancel context.CancelCauseFunc) *watcher {
 func (w *watcher) begin(st *stage) {
 	w.stop, w.done = make(chan struct{}), make(chan struct{})
 	w.seen = measured{}
+	w.recent = w.recent[:0]
 	ctx, cancel := context.WithCancel(context.Background())
 	if from, to := st.shape.Window(); from == 0 && to > 0 {
 		// Before the first request, so that none is missed.
@@ -202,6 +200,7 @@ func (w *watcher) second(st *stage, now time.Duration) {
 	w.e.Progress(p)
 	w.checkGone(&t, now)
 	w.checkAbort(st, now)
+	w.checkHopeless(st, &t, now)
 	w.last, w.lastAt = t, now
 }
 
@@ -224,47 +223,6 @@ func (w *watcher) operations(t *totals) map[string]OperationProgress {
 		m[w.e.rec.operations[i]] = p
 	}
 	return m
-}
-
-// checkAbort ends the run when the window so far misses a threshold that the
-// settings want it to end on.
-func (w *watcher) checkAbort(st *stage, now time.Duration) {
-	if len(w.abort) == 0 || !w.seen.began || w.seen.ended || now-w.seen.from < w.e.AbortAfter.Duration() {
-		return
-	}
-	seen := w.seen
-	t := w.e.rec.totals()
-	seen.to, seen.done[1], seen.served[1], seen.use[1] = now, t.done, t.served(), seen.use[0]
-	seg := w.e.segmentOf(st, seen)
-	_, missed := judge(w.abort, judgedOn{rate: seg.rate, iterations: seg.iterations, operations: seg.operations, seconds: seen.seconds(), mix: len(w.e.Mix) > 0})
-	if len(missed) > 0 {
-		w.cancel(&aborted{reasons: missed})
-	}
-}
-
-// checkGone ends the run when for a while every iteration failed to connect,
-// or when for longer than a request may take nothing succeeded, though there
-// was something to answer, and what failed did so for want of an answer.
-func (w *watcher) checkGone(t *totals, now time.Duration) {
-	since := func(c stats.Class) int64 { return t.classes[c] - w.last.classes[c] }
-	done := t.done - w.last.done
-	refused := since(stats.Connect)
-	silent := refused + since(stats.Timeout) + since(stats.Reset)
-	if done != silent || (done == 0 && t.started == t.done) {
-		w.refusing, w.silent = 0, 0
-		return
-	}
-	if refused == 0 || refused != done {
-		w.refusing = 0
-	} else if w.refusing == 0 {
-		w.refusing = max(w.lastAt, 1)
-	}
-	if w.silent == 0 {
-		w.silent = max(w.lastAt, 1)
-	}
-	if w.refusing > 0 && now-w.refusing >= goneAfter || now-w.silent >= goneAfter+w.e.Timeout.Duration() {
-		w.cancel(errTargetGone)
-	}
 }
 
 // sampling is one window of the target's sampler, run beside the load so that
