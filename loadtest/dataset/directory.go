@@ -25,6 +25,10 @@ func ClientID(i int) string { return builtinNames.client.name(i) }
 // UserName is the user name of user i, counted from 0: user_000000.
 func UserName(i int) string { return builtinNames.user.name(i) }
 
+// PasswordIsName, given as the password of a directory's users, says that each
+// one's password is their own name, as it is in the directories of a lab.
+const PasswordIsName = placeUser
+
 type names struct{ realm, client, user pattern }
 
 var builtinNames = names{
@@ -46,7 +50,8 @@ type Identities struct {
 	RealmPattern  string
 	ClientPattern string
 	UserPattern   string
-	// ClientSecret and Password, where set, are everybody's.
+	// ClientSecret and Password, where set, are everybody's; PasswordIsName is
+	// a password that differs.
 	ClientSecret secret.String
 	Password     secret.String
 	// DatasetSeed makes the secrets and passwords that are not given.
@@ -129,7 +134,10 @@ func (d *Directory) Users(int) int { return d.users }
 func (d *Directory) User(realm, i int) (name, password string) {
 	name = d.user.name(i)
 	if d.password.IsSet() {
-		return name, d.password.Reveal()
+		if password = d.password.Reveal(); password == PasswordIsName {
+			password = name
+		}
+		return name, password
 	}
 	return name, Password(d.seed, d.Realm(realm), name, d.unique)
 }

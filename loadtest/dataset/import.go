@@ -60,10 +60,10 @@ type Result struct {
 //
 // The result is valid as far as it goes when there is an error too.
 func (k Keycloak) Import(ctx context.Context, s Spec, t *Template, o Options) (Result, error) {
-	if err := s.Validate(); err != nil {
+	s.TemplateSum = t.Sum
+	if err := s.check(t); err != nil {
 		return Result{}, fmt.Errorf("dataset: %w", err)
 	}
-	s.TemplateSum = t.Sum
 	if o.Callers < 1 {
 		o.Callers = DefaultCallers
 	}
@@ -112,7 +112,7 @@ func (m *importer) run(ctx context.Context) error {
 		return err
 	}
 	m.policy, m.result.Server = policy, info.version
-	found, err := m.observe(ctx, m.spec)
+	found, err := m.observe(ctx, m.spec.realms(m.template))
 	if err != nil {
 		return err
 	}
@@ -120,26 +120,32 @@ func (m *importer) run(ctx context.Context) error {
 	if h, ok := m.policy.explicit(release(m.result.Server)); ok {
 		known = h.String()
 	}
-	actions, err := decide(m.spec, known, len(m.template.users), found)
+	actions, err := decide(known, found)
 	if err != nil {
 		return err
 	}
 	m.meter.expect(actions)
-	if known == "" {
+	if known == "" && m.spec.hashes(m.template) {
 		if known, actions, err = m.learn(ctx, found, actions); err != nil {
 			return err
 		}
 		m.meter.expect(actions)
 	}
-	if m.hashing, err = parseHashing(known); err != nil {
-		return err
+	m.result.Hashing = inDirectory
+	if m.spec.hashes(m.template) {
+		if m.hashing, err = parseHashing(known); err != nil {
+			return err
+		}
+		m.result.Hashing, m.result.HashedHere = known, !m.hashing.AtServer
 	}
-	m.result.Hashing, m.result.HashedHere = known, !m.hashing.AtServer
 	for _, a := range actions {
 		if a.create || a.remove {
 			if err := m.prepare(ctx, a, known); err != nil {
 				return err
 			}
+		}
+		if a.want == nil {
+			continue
 		}
 		if err := m.fill(ctx, a); err != nil {
 			return err
@@ -147,6 +153,9 @@ func (m *importer) run(ctx context.Context) error {
 	}
 	return nil
 }
+
+// inDirectory is how passwords are hashed that the server only has checked.
+const inDirectory = "in the directory"
 
 // policyText is the dataset's password policy, or the template's.
 func (m *importer) policyText() string {
@@ -156,9 +165,9 @@ func (m *importer) policyText() string {
 	return m.template.policy
 }
 
-// observe looks at the realms of the dataset, in their order, and after them
-// at those that a larger one would have.
-func (a *admin) observe(ctx context.Context, s Spec) ([]realmState, error) {
+// observe looks at the realms of a dataset and at all others that one may have,
+// in the order of their numbers.
+func (a *admin) observe(ctx context.Context, list []wanted) ([]realmState, error) {
 	names, err := a.realms(ctx)
 	if err != nil {
 		return nil, err
@@ -170,13 +179,17 @@ func (a *admin) observe(ctx context.Context, s Spec) ([]realmState, error) {
 	var found []realmState
 	for i := range maxRealms {
 		name := RealmName(i)
+		var want *wanted
+		if len(list) > 0 && list[0].number == i {
+			want, list = &list[0], list[1:]
+		}
 		if !there[name] {
-			if i < s.Realms {
-				found = append(found, realmState{name: name})
+			if want != nil {
+				found = append(found, realmState{name: name, want: want})
 			}
 			continue
 		}
-		r, err := a.observeRealm(ctx, name, i < s.Realms)
+		r, err := a.observeRealm(ctx, name, want)
 		if err != nil {
 			return nil, err
 		}
@@ -187,14 +200,14 @@ func (a *admin) observe(ctx context.Context, s Spec) ([]realmState, error) {
 
 // observeRealm looks at one realm; what it holds is counted only if it is ours
 // and wanted.
-func (a *admin) observeRealm(ctx context.Context, name string, count bool) (realmState, error) {
-	r := realmState{name: name}
+func (a *admin) observeRealm(ctx context.Context, name string, want *wanted) (realmState, error) {
+	r := realmState{name: name, want: want}
 	attributes, ok, err := a.attributes(ctx, name)
 	if err != nil || !ok {
 		return r, err
 	}
 	r.exists, r.dataset, r.hashing, r.server = true, attributes[attributeDataset], attributes[attributeHashing], attributes[attributeServer]
-	if r.dataset == "" || !count {
+	if r.dataset == "" || want == nil {
 		return r, nil
 	}
 	if r.clients, err = a.countClients(ctx, name); err != nil {
@@ -219,11 +232,11 @@ func (m *importer) prepare(ctx context.Context, a action, hashing string) error 
 		m.report("realms", a.realm, 0, realmWeight)
 		return nil
 	}
-	attributes := map[string]string{attributeDataset: m.spec.realmDigest()}
+	attributes := map[string]string{attributeDataset: a.want.digest}
 	if hashing != "" {
 		attributes[attributeHashing], attributes[attributeServer] = hashing, m.result.Server
 	}
-	body, err := m.template.realmJSON(a.realm, m.spec.Hash, attributes)
+	body, err := a.want.template.realmJSON(m.spec.Seed, a.realm, m.spec.Hash, attributes)
 	if err != nil {
 		return err
 	}
@@ -233,7 +246,7 @@ func (m *importer) prepare(ctx context.Context, a action, hashing string) error 
 			return fmt.Errorf("make %s: %w", a.realm, err)
 		}
 		there, _, e := m.attributes(ctx, a.realm)
-		if e != nil || there[attributeDataset] != m.spec.realmDigest() {
+		if e != nil || there[attributeDataset] != a.want.digest {
 			return fmt.Errorf("make %s: %w", a.realm, errors.Join(err, e))
 		}
 	}
@@ -255,16 +268,19 @@ func (m *importer) fill(ctx context.Context, a action) error {
 		m.mu.Unlock()
 	}
 	if err := m.batches(ctx, "clients", a.clients, func(ctx context.Context, from, to int) error {
-		return m.importClients(ctx, a.realm, from, to, fresh)
+		return m.importClients(ctx, a.want, from, to, fresh)
 	}); err != nil {
 		return err
+	}
+	if a.want.template.federated {
+		return m.takeOver(ctx, a)
 	}
 	pool, err := m.pool(ctx, a)
 	if err != nil {
 		return err
 	}
 	return m.batches(ctx, "users", a.users, func(ctx context.Context, from, to int) error {
-		return m.importUsers(ctx, a.realm, pool, from, to, fresh)
+		return m.importUsers(ctx, a.want, pool, from, to, fresh)
 	})
 }
 
@@ -286,7 +302,8 @@ func (m *importer) batches(ctx context.Context, what string, n int, do func(ctx 
 	return ctx.Err()
 }
 
-func (m *importer) importClients(ctx context.Context, realm string, from, to int, fresh bool) error {
+func (m *importer) importClients(ctx context.Context, in *wanted, from, to int, fresh bool) error {
+	realm := in.name
 	what := fmt.Sprintf("clients %s to %s of %s", ClientID(from), ClientID(to-1), realm)
 	if !fresh {
 		// A batch is one transaction: if its last one is there, all are.
@@ -300,10 +317,10 @@ func (m *importer) importClients(ctx context.Context, realm string, from, to int
 		}
 	}
 	want := to - from
-	if m.template.serviceAccounts {
+	if in.template.serviceAccounts {
 		want *= 2
 	}
-	r, err := m.partialImport(ctx, realm, m.template.clientsJSON(m.spec.Seed, realm, from, to), want)
+	r, err := m.partialImport(ctx, realm, in.template.clientsJSON(m.spec.Seed, realm, from, to), want)
 	if err != nil {
 		return fmt.Errorf("import %s: %w", what, err)
 	}
@@ -314,7 +331,8 @@ func (m *importer) importClients(ctx context.Context, realm string, from, to int
 	return nil
 }
 
-func (m *importer) importUsers(ctx context.Context, realm string, pool []string, from, to int, fresh bool) error {
+func (m *importer) importUsers(ctx context.Context, in *wanted, pool []string, from, to int, fresh bool) error {
+	realm := in.name
 	if !fresh {
 		id, err := m.userID(ctx, realm, UserName(to-1))
 		if err != nil {
@@ -325,7 +343,7 @@ func (m *importer) importUsers(ctx context.Context, realm string, pool []string,
 			return nil
 		}
 	}
-	body, err := m.template.usersJSON(realm, from, to, func(user string) (string, error) {
+	body, err := in.template.usersJSON(m.spec.Seed, realm, from, to, func(user string) (string, error) {
 		if pool != nil {
 			return pool[Slot(user)], nil
 		}
@@ -345,6 +363,31 @@ func (m *importer) importUsers(ctx context.Context, realm string, pool []string,
 	m.result.Users += r.Added
 	m.mu.Unlock()
 	m.report("users", realm, to-from, to-from)
+	return nil
+}
+
+// takeOver has the server read a realm's users from their directory.
+func (m *importer) takeOver(ctx context.Context, a action) error {
+	if a.users == 0 {
+		return nil
+	}
+	m.clock("users", true)
+	defer m.clock("users", false)
+	added, err := m.synchronise(ctx, a.realm)
+	if err != nil {
+		return err
+	}
+	there, err := m.countUsers(ctx, a.realm)
+	if err != nil {
+		return err
+	}
+	if there < a.want.total() {
+		return fmt.Errorf("%s has %d users after it took over those of its directory, not %d: the directory holds too few, or they are in another branch", a.realm, there, a.want.total())
+	}
+	m.mu.Lock()
+	m.result.Users += added
+	m.mu.Unlock()
+	m.report("users", a.realm, a.users, a.users)
 	return nil
 }
 

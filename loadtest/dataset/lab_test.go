@@ -195,7 +195,7 @@ func TestLabKeycloak(t *testing.T) {
 	sub("a hash of the wrong length is made again", func(t *testing.T) {
 		wrong := Hashing{Algorithm: pbkdf2SHA256, Iterations: 27500, Length: 64}
 		a := newAdmin(l.Keycloak)
-		body, err := baseline(t).usersJSON("realm_000", 900, 901, func(user string) (string, error) {
+		body, err := baseline(t).usersJSON(1, "realm_000", 900, 901, func(user string) (string, error) {
 			return wrong.credential(Password(1, "realm_000", user, false), salt(1, "realm_000", user, false))
 		})
 		if err != nil {

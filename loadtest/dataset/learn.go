@@ -33,13 +33,13 @@ func (m *importer) learn(ctx context.Context, found []realmState, actions []acti
 	}
 	known = h.String()
 	if i < 0 && found[0].hashing != "" && found[0].hashing != known {
-		again, err = decide(m.spec, known, len(m.template.users), found)
+		again, err = decide(known, found)
 		return known, again, err
 	}
 	if err := m.mark(ctx, first, known); err != nil {
 		return "", nil, err
 	}
-	if again, err = decide(m.spec, known, len(m.template.users), found); err != nil || i < 0 {
+	if again, err = decide(known, found); err != nil || i < 0 {
 		return known, again, err
 	}
 	for n, a := range again {

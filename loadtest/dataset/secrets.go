@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
+	"fmt"
 	"strings"
 )
 
@@ -50,6 +51,14 @@ func Password(seed int64, realm, user string, unique bool) string {
 	kind, name := secretName(user, unique)
 	sum := derive(seed, kind, realm, name)
 	return lower.EncodeToString(sum[:10])
+}
+
+// userID is the ID that a user is given where the template asks for it: a UUID
+// of version 8 (RFC 9562), made of derived bytes.
+func userID(seed int64, realm, user string) string {
+	sum := derive(seed, kindUUID, realm, user)
+	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
 // salt is the 16 bytes that a user's password is hashed with; Keycloak uses 16

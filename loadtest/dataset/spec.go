@@ -71,6 +71,16 @@ const (
 	maxPer    = 1_000_000
 )
 
+// ProviderRealm is the number of the realm that is the identity provider of
+// the others, where a template has one: realm_999. It is the last number there
+// is, so that the realm stays where it is when a dataset grows. It has one
+// client, by which the others are known to it, and as many users as each of
+// them.
+const ProviderRealm = maxRealms - 1
+
+// providerClients is how many clients the provider's realm has.
+const providerClients = 1
+
 // Validate tells what is wrong with the counts, all of it at once.
 func (s Spec) Validate() error {
 	var errs []error

@@ -2,26 +2,13 @@ package dataset
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
-	"regexp"
 	"strings"
 
 	"github.com/benchctl/benchctl/scenarios/templates"
-)
-
-// Placeholders of a template, replaced wherever they stand in a text.
-const (
-	placeRealm  = "${realm}"
-	placeClient = "${client}"
-	placeSecret = "${secret}"
-	placeUser   = "${user}"
 )
 
 // Template is what the realms, clients and users of a dataset are made of:
@@ -32,16 +19,32 @@ const (
 type Template struct {
 	// Name is the built-in name or the path.
 	Name string
-	// Sum is the SHA-256 of the text in hex.
+	// Sum is the SHA-256 in hex of the text, of what it includes and of the
+	// variables that it uses.
 	Sum string
+
+	text []byte // as it was read, for With
+	// missing are variables that are used and have no value.
+	missing []variable
 
 	realm        map[string]json.RawMessage // without clients and users
 	client, user string                     // compact JSON with placeholders
 	// clients and users that are not generated.
-	clients, users []json.RawMessage
+	clients, users []fixed
 	// serviceAccounts tells whether generated clients have one.
 	serviceAccounts bool
 	policy          string
+	// federated tells that the users come from a directory.
+	federated bool
+	// provider is the realm that is the identity provider; nil if there is
+	// none.
+	provider *Template
+}
+
+// fixed is a client or user that a template names itself.
+type fixed struct {
+	name string
+	text json.RawMessage
 }
 
 // LoadTemplate reads a built-in template or, if there is none of that name, a
@@ -60,52 +63,87 @@ func LoadTemplate(name string) (*Template, error) {
 // ParseTemplate reads a template; errors begin with NAME:LINE:COL where the
 // place is known.
 func ParseTemplate(name string, text []byte) (*Template, error) {
-	t, err := parseTemplate(name, text)
-	if err != nil {
-		return nil, err
-	}
-	if t.client != "" && t.user != "" {
-		return t, t.finish()
-	}
-	standIn, ok := templates.Read("baseline")
-	if !ok {
-		return nil, errors.New("the baseline template is not built in")
-	}
-	base, err := parseTemplate("baseline", standIn)
-	if err != nil {
-		return nil, err
-	}
-	if t.client == "" {
-		t.client = base.client
-	}
-	if t.user == "" {
-		t.user = base.user
-	}
-	return t, t.finish()
+	return parseTemplate(name, text, Variables{})
 }
 
-func parseTemplate(name string, text []byte) (*Template, error) {
-	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	sum := sha256.Sum256(text)
-	t := &Template{Name: name, Sum: hex.EncodeToString(sum[:])}
-	var tree any
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	if err := decoder.Decode(&tree); err != nil {
-		return nil, placed(name, text, decoder.InputOffset(), err)
+// With gives t with its variables replaced; those that it does not use are
+// ignored. Another value of a variable that is used makes another dataset.
+func (t *Template) With(v Variables) (*Template, error) { return parseTemplate(t.Name, t.text, v) }
+
+// Federated tells that the users are not generated but come from a directory,
+// where each one's password is their name (PasswordIsName).
+func (t *Template) Federated() bool { return t.federated }
+
+// HasProvider tells that there is one more realm, number ProviderRealm, whose
+// users the others know as an identity provider's.
+func (t *Template) HasProvider() bool { return t.provider != nil }
+
+// complete tells what has to be known before the template can be used.
+func (t *Template) complete() error {
+	var errs []error
+	for _, v := range t.missing {
+		errs = append(errs, fmt.Errorf("realm template %s needs a value for %s: %s", t.Name, v.place, v.about))
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, placed(name, text, decoder.InputOffset(), errors.New("there is more after the realm"))
+	return errors.Join(errs...)
+}
+
+func parseTemplate(name string, text []byte, v Variables) (*Template, error) {
+	plain := bytes.TrimPrefix(text, []byte("\ufeff"))
+	c := &composer{name: name, variables: v.list()}
+	root, err := c.compose(plain)
+	if err != nil {
+		return nil, err
 	}
-	root, ok := tree.(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("%s:1:1: a realm template is a JSON object", name)
+	provider, _ := root[keyProvider].(map[string]any)
+	delete(root, keyProvider)
+	t, err := newTemplate(name, root)
+	if err != nil {
+		return nil, err
 	}
+	t.Sum, t.text = c.sum(plain), text
+	for _, used := range c.used {
+		if used.value == "" {
+			t.missing = append(t.missing, used)
+		}
+	}
+	if provider != nil {
+		err = t.setProvider(provider)
+	}
+	return t, err
+}
+
+// setProvider reads the realm of the identity provider. It hashes passwords
+// as the others do.
+func (t *Template) setProvider(root map[string]any) error {
+	p, err := newTemplate(t.Name+" ("+keyProvider+")", root)
+	switch {
+	case err != nil:
+		return err
+	case p.policy != "" && p.policy != t.policy:
+		return fmt.Errorf("%s: its passwordPolicy is %q, that of the other realms %q; they have to be the same", p.Name, p.policy, t.policy)
+	case p.federated:
+		return fmt.Errorf("%s: its users come from a directory; they have to be generated", p.Name)
+	}
+	if p.policy == "" && t.policy != "" {
+		if p.realm["passwordPolicy"], err = json.Marshal(t.policy); err != nil {
+			return fmt.Errorf("%s: write its passwordPolicy: %w", p.Name, err)
+		}
+	}
+	p.Sum, t.provider = t.Sum, p
+	return nil
+}
+
+// newTemplate makes a template of one realm's tree.
+func newTemplate(name string, root map[string]any) (*Template, error) {
+	t := &Template{Name: name}
 	withoutIDs(root)
 	if p, ok := root["passwordPolicy"].(string); ok {
 		t.policy = p
 	}
-	var err error
+	directories, err := federation(root)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	if t.client, t.clients, err = split(root, "clients", "clientId", placeClient); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -118,11 +156,16 @@ func parseTemplate(name string, text []byte) (*Template, error) {
 			return nil, fmt.Errorf("%s: write %s: %w", name, key, err)
 		}
 	}
-	return t, nil
+	t.federated = directories && t.user == ""
+	return t, t.finish()
 }
 
-// finish finds out what is derived from the prototypes.
+// finish takes what is missing from baseline and finds out what is derived
+// from the prototypes.
 func (t *Template) finish() error {
+	if err := t.standIn(); err != nil {
+		return err
+	}
 	var client struct {
 		ServiceAccountsEnabled bool `json:"serviceAccountsEnabled"`
 	}
@@ -130,6 +173,9 @@ func (t *Template) finish() error {
 		return fmt.Errorf("%s: the client that stands for all: %w", t.Name, err)
 	}
 	t.serviceAccounts = client.ServiceAccountsEnabled
+	if t.federated {
+		return nil
+	}
 	var user struct {
 		Credentials json.RawMessage `json:"credentials"`
 	}
@@ -142,8 +188,30 @@ func (t *Template) finish() error {
 	return nil
 }
 
+// standIn takes the prototypes that the template lacks from baseline.
+func (t *Template) standIn() error {
+	if t.client != "" && (t.user != "" || t.federated) {
+		return nil
+	}
+	text, ok := templates.Read("baseline")
+	if !ok {
+		return errors.New("the baseline template is not built in")
+	}
+	base, err := ParseTemplate("baseline", text)
+	if err != nil {
+		return err
+	}
+	if t.client == "" {
+		t.client = base.client
+	}
+	if t.user == "" && !t.federated {
+		t.user = base.user
+	}
+	return nil
+}
+
 // split takes a list out of the realm and its prototype out of the list.
-func split(root map[string]any, list, key, placeholder string) (prototype string, rest []json.RawMessage, err error) {
+func split(root map[string]any, list, key, placeholder string) (prototype string, rest []fixed, err error) {
 	items, _ := root[list].([]any)
 	delete(root, list)
 	for i, item := range items {
@@ -158,7 +226,7 @@ func split(root map[string]any, list, key, placeholder string) (prototype string
 		name, _ := object[key].(string)
 		switch {
 		case !strings.Contains(name, placeholder):
-			rest = append(rest, text)
+			rest = append(rest, fixed{name, text})
 		case name != placeholder:
 			return "", nil, fmt.Errorf("%s[%d]: %s is %q; names are generated whole, so it must be %q", list, i, key, name, placeholder)
 		case prototype != "":
@@ -168,129 +236,4 @@ func split(root map[string]any, list, key, placeholder string) (prototype string
 		}
 	}
 	return prototype, rest, nil
-}
-
-var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
-
-// withoutIDs drops the IDs of an exported realm: a second realm with the same
-// ones would be refused, and nothing refers to them but containers.
-func withoutIDs(v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, key := range []string{"id", "containerId"} {
-			if s, ok := v[key].(string); ok && uuid.MatchString(s) {
-				delete(v, key)
-			}
-		}
-		for _, child := range v {
-			withoutIDs(child)
-		}
-	case []any:
-		for _, child := range v {
-			withoutIDs(child)
-		}
-	}
-}
-
-// placed says where in a text an error is.
-func placed(name string, text []byte, offset int64, err error) error {
-	if syntax := new(json.SyntaxError); errors.As(err, &syntax) {
-		offset = syntax.Offset - 1
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		offset = int64(len(text))
-	}
-	before := text[:min(max(offset, 0), int64(len(text)))]
-	line := bytes.Count(before, []byte("\n")) + 1
-	column := len(before) - bytes.LastIndexByte(before, '\n')
-	return fmt.Errorf("%s:%d:%d: no JSON: %w", name, line, column, err)
-}
-
-// Attributes of a realm that say that it is ours and what it holds.
-const (
-	attributeDataset = "benchctl.dataset"
-	attributeHashing = "benchctl.dataset.hash"
-	attributeServer  = "benchctl.dataset.server"
-)
-
-// realmJSON is the body that makes a realm: the template under this name, with
-// the dataset's policy and our attributes, and without generated clients and
-// users.
-func (t *Template) realmJSON(name, policy string, attributes map[string]string) ([]byte, error) {
-	realm := maps.Clone(t.realm)
-	merged := map[string]any{}
-	if old, ok := realm["attributes"]; ok {
-		if err := json.Unmarshal(old, &merged); err != nil {
-			return nil, fmt.Errorf("%s: attributes: %w", t.Name, err)
-		}
-	}
-	for key, value := range attributes {
-		merged[key] = value
-	}
-	for key, value := range map[string]any{"realm": name, "attributes": merged, "passwordPolicy": policy, "clients": t.clients, "users": t.users} {
-		if list, ok := value.([]json.RawMessage); ok && len(list) == 0 || value == "" {
-			continue
-		}
-		text, err := json.Marshal(value)
-		if err != nil {
-			return nil, fmt.Errorf("%s: write %s: %w", t.Name, key, err)
-		}
-		realm[key] = text
-	}
-	text, err := json.Marshal(realm)
-	if err != nil {
-		return nil, fmt.Errorf("%s: write the realm: %w", t.Name, err)
-	}
-	return []byte(strings.ReplaceAll(string(text), placeRealm, name)), nil
-}
-
-// clientsJSON is the body that imports clients from ≤ i < to, with the users
-// of their service accounts: an import of clients alone makes none, and the
-// server then refuses client_credentials.
-func (t *Template) clientsJSON(seed int64, realm string, from, to int) []byte {
-	var b, accounts bytes.Buffer
-	b.WriteString(`{"ifResourceExists":"SKIP","clients":[`)
-	for i := from; i < to; i++ {
-		if i > from {
-			b.WriteByte(',')
-			accounts.WriteByte(',')
-		}
-		id := ClientID(i)
-		r := strings.NewReplacer(placeClient, id, placeSecret, ClientSecret(seed, realm, id), placeRealm, realm)
-		// Writing to a buffer can't fail.
-		_, _ = r.WriteString(&b, t.client)
-		fmt.Fprintf(&accounts, `{"username":"service-account-%s","enabled":true,"serviceAccountClientId":%q}`, id, id)
-	}
-	b.WriteByte(']')
-	if t.serviceAccounts {
-		b.WriteString(`,"users":[`)
-		b.Write(accounts.Bytes())
-		b.WriteByte(']')
-	}
-	b.WriteByte('}')
-	return b.Bytes()
-}
-
-// usersJSON is the body that imports users from ≤ i < to, each with the
-// credential that belongs to them.
-func (t *Template) usersJSON(realm string, from, to int, credential func(user string) (string, error)) ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteString(`{"ifResourceExists":"SKIP","users":[`)
-	for i := from; i < to; i++ {
-		if i > from {
-			b.WriteByte(',')
-		}
-		name := UserName(i)
-		text, err := credential(name)
-		if err != nil {
-			return nil, err
-		}
-		r := strings.NewReplacer(placeUser, name, placeRealm, realm)
-		_, _ = r.WriteString(&b, strings.TrimSuffix(t.user, "}"))
-		b.WriteString(`,"credentials":[`)
-		b.WriteString(text)
-		b.WriteString(`]}`)
-	}
-	b.WriteString(`]}`)
-	return b.Bytes(), nil
 }

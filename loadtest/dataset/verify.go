@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,30 +32,36 @@ func (k Keycloak) Verify(ctx context.Context, s Spec, t *Template) (Verification
 	s.TemplateSum = t.Sum
 	a := newAdmin(k)
 	var v Verification
-	found, err := a.observe(ctx, s)
+	if err := s.check(t); err != nil {
+		return v, fmt.Errorf("dataset: %w", err)
+	}
+	found, err := a.observe(ctx, s.realms(t))
 	if err != nil {
 		return v, fmt.Errorf("verify the dataset on %s: %w", a.URL, err)
 	}
 	var faults []error
-	for i, r := range found {
-		if i >= s.Realms {
+	for _, r := range found {
+		if r.want == nil {
 			if r.dataset != "" {
 				faults = append(faults, fmt.Errorf("%s: left over from another dataset", r.name))
 			}
 			continue
 		}
-		if fault := s.compare(r, len(t.users)); fault != nil {
+		if fault := r.compare(); fault != nil {
 			faults = append(faults, fault)
 			continue
 		}
 		v.Realms++
 		v.Clients += r.clients
 		v.Users += r.users
-		v.Hashing = r.hashing
-		if s.Users == 0 || s.Clients == 0 {
+		v.Hashing = cmp.Or(r.hashing, v.Hashing)
+		if !s.hashes(t) {
+			v.Hashing = inDirectory
+		}
+		if r.want.users == 0 || r.want.clients == 0 {
 			continue
 		}
-		same, err := a.tryLogin(ctx, s, i)
+		same, err := a.tryLogin(ctx, s, r.want)
 		if ctx.Err() != nil {
 			return v, fmt.Errorf("verify the dataset on %s: %w", a.URL, err)
 		}
@@ -76,32 +83,32 @@ func (k Keycloak) Verify(ctx context.Context, s Spec, t *Template) (Verification
 }
 
 // compare tells what a realm lacks.
-func (s Spec) compare(r realmState, extra int) error {
+func (r realmState) compare() error {
+	want := r.want
 	switch {
 	case !r.exists:
 		return fmt.Errorf("%s is not there", r.name)
 	case r.dataset == "":
 		return fmt.Errorf("%s was not made by benchctl", r.name)
-	case r.dataset != s.realmDigest():
+	case r.dataset != want.digest:
 		return fmt.Errorf("%s holds another dataset", r.name)
-	case r.clients != s.Clients:
-		return fmt.Errorf("%s has %d clients, not %d", r.name, r.clients, s.Clients)
-	case r.users != s.Users+extra:
-		return fmt.Errorf("%s has %d users, not %d", r.name, r.users, s.Users+extra)
+	case r.clients != want.clients:
+		return fmt.Errorf("%s has %d clients, not %d", r.name, r.clients, want.clients)
+	case r.users < want.total(), r.users > want.total() && !want.template.federated:
+		return fmt.Errorf("%s has %d users, not %d", r.name, r.users, want.total())
 	}
 	return nil
 }
 
 // tryLogin logs the last user of a realm in at its first client and out again;
-// same tells whether the stored credential is what it was before.
-func (a *admin) tryLogin(ctx context.Context, s Spec, realm int) (same bool, err error) {
-	d, err := s.Directory()
-	if err != nil {
-		return false, err
+// same tells whether the stored credential is what it was before; a user from a
+// directory has none.
+func (a *admin) tryLogin(ctx context.Context, s Spec, in *wanted) (same bool, err error) {
+	name, client, user := in.name, ClientID(0), UserName(in.users-1)
+	clientSecret, password := ClientSecret(s.Seed, name, client), Password(s.Seed, name, user, s.UniquePasswords)
+	if in.template.federated {
+		password = user
 	}
-	name := d.Realm(realm)
-	client, clientSecret := d.Client(realm, 0)
-	user, password := d.User(realm, d.Users(realm)-1)
 	id, err := a.userID(ctx, name, user)
 	if err != nil {
 		return false, err
@@ -109,7 +116,13 @@ func (a *admin) tryLogin(ctx context.Context, s Spec, realm int) (same bool, err
 	if id == "" {
 		return false, fmt.Errorf("user %s is not there", user)
 	}
-	before, err := a.storedHash(ctx, name, id)
+	stored := func() (string, error) {
+		if in.template.federated {
+			return "", nil
+		}
+		return a.storedHash(ctx, name, id)
+	}
+	before, err := stored()
 	if err != nil {
 		return false, err
 	}
@@ -129,7 +142,7 @@ func (a *admin) tryLogin(ctx context.Context, s Spec, realm int) (same bool, err
 	if err := a.form(ctx, path+"/logout", join(caller, url.Values{"refresh_token": {tokens.RefreshToken}}), nil); err != nil {
 		return false, fmt.Errorf("log %s out again: %w", user, err)
 	}
-	after, err := a.storedHash(ctx, name, id)
+	after, err := stored()
 	return before == after, err
 }
 

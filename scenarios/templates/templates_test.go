@@ -77,7 +77,7 @@ func TestBaselineIsThePublishedRealm(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	names := templates.Names()
-	if !slices.Equal(names, []string{"baseline"}) {
+	if !slices.Equal(names, []string{"baseline", "ldap", "token-endpoints"}) {
 		t.Errorf("names: %v", names)
 	}
 	for _, name := range names {

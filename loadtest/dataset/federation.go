@@ -1,0 +1,91 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// storageProvider is the kind of component that brings users from elsewhere.
+const storageProvider = "org.keycloak.storage.UserStorageProvider"
+
+// federation tells whether a realm has users from a directory. Keycloak takes
+// one without mappers, and answers each of its logins with 500.
+func federation(root map[string]any) (bool, error) {
+	components, _ := root["components"].(map[string]any)
+	list, _ := components[storageProvider].([]any)
+	for i, item := range list {
+		object, _ := item.(map[string]any)
+		if object["providerId"] == "ldap" && object["subComponents"] == nil {
+			return false, fmt.Errorf("components.%s[%d] has no subComponents: an LDAP federation that is imported needs its mappers, that of the user name at least", storageProvider, i)
+		}
+	}
+	return len(list) > 0, nil
+}
+
+// component is a part of a realm.
+type component struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// syncResult is the answer to a synchronisation.
+type syncResult struct {
+	// Ignored tells that another one was under way.
+	Ignored bool   `json:"ignored"`
+	Added   int    `json:"added"`
+	Updated int    `json:"updated"`
+	Failed  int    `json:"failed"`
+	Status  string `json:"status"`
+}
+
+// How long another synchronisation is waited for: 10,000 users take a minute.
+const (
+	syncTries = 120
+	syncWait  = 5 * time.Second
+)
+
+// synchronise has a realm take in the users of its directories, all of them,
+// so that their first logins don't. One call takes as long as it takes: 10,000
+// users were a minute. It gives the number of users that are new.
+func (a *admin) synchronise(ctx context.Context, realm string) (added int, err error) {
+	var list []component
+	path := realmPath(realm) + "/components?type=" + url.QueryEscape(storageProvider)
+	if _, err := a.call(ctx, http.MethodGet, path, nil, &list); err != nil {
+		return 0, fmt.Errorf("list the directories of %s: %w", realm, err)
+	}
+	if len(list) == 0 {
+		return 0, fmt.Errorf("realm %s has no directory; was it changed since it was made?", realm)
+	}
+	for _, c := range list {
+		r, err := a.synchroniseOne(ctx, realm, c.ID)
+		if err == nil && r.Failed > 0 {
+			err = fmt.Errorf("%d users could not be taken over (%s); the server's log says why", r.Failed, r.Status)
+		}
+		if err != nil {
+			return added, fmt.Errorf("take the users of directory %s into %s: %w", c.Name, realm, err)
+		}
+		added += r.Added
+	}
+	return added, nil
+}
+
+func (a *admin) synchroniseOne(ctx context.Context, realm, id string) (r syncResult, err error) {
+	path := realmPath(realm) + "/user-storage/" + url.PathEscape(id) + "/sync?action=triggerFullSync"
+	for range syncTries {
+		r = syncResult{}
+		if _, err := a.call(ctx, http.MethodPost, path, nil, &r); err != nil {
+			return r, fmt.Errorf("check that the directory is up, and the name and password by which the server knows it: %w", err)
+		}
+		if !r.Ignored {
+			return r, nil
+		}
+		if err := a.Sleep(ctx, syncWait); err != nil {
+			return r, err
+		}
+	}
+	return r, errors.New("another synchronisation doesn't end")
+}
