@@ -59,7 +59,7 @@ func TestStopErrorsEndsTheRun(t *testing.T) {
 		}
 	}
 	closed := Load{Kind: Closed, VUs: 1, Hold: Seconds(time.Hour)}
-	open := Load{Kind: ConstRate, Rate: 20, Connections: 2, Duration: Seconds(time.Hour)}
+	open := Load{Kind: ConstRate, Rate: 20, Connections: 2, Duration: Seconds(10 * time.Minute)}
 	steps := Load{Kind: Ladder, Steps: []float64{20, 40}, Connections: 4, Duration: Seconds(time.Minute), KeepGoing: true}
 	for _, tt := range []struct {
 		name     string

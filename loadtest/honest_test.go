@@ -88,14 +88,3 @@ func TestRateOfAnOperationInAMix(t *testing.T) {
 		t.Errorf("got %v %v, want 98 %%", v, ok)
 	}
 }
-
-// One hiccup in a short run does not make the generator the limit.
-func TestFewStartsNeedMoreLateOnes(t *testing.T) {
-	u := EngineUse{LatenessMS: Latency{P90: 0.1, P99: 50}}
-	if why := generatorLimits(u, true, fewStarts-1, 10, 2); len(why) > 0 {
-		t.Errorf("few starts: %v", why)
-	}
-	if why := generatorLimits(u, true, fewStarts, 10, 2); len(why) != 1 {
-		t.Errorf("enough starts: %v", why)
-	}
-}

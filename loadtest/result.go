@@ -152,7 +152,11 @@ type ThresholdResult struct {
 
 // EngineUse is what the generator itself took while it measured. LatenessMS is
 // how long after their intended times starts happened, as far as that was the
-// generator's own doing; MaxRSSBytes is the process's largest size so far.
+// generator's own doing; in closed models, where no start is intended, how late
+// the generator was woken from waits of 10 ms that it made only to see that.
+// MaxRSSBytes is the process's largest size so far. Dropped counts starts that
+// were not made because too many were waiting already; Limited tells that the
+// generator, not the target, was the limit.
 type EngineUse struct {
 	CPUSeconds  float64 `json:"cpu_s"`
 	MaxRSSBytes int64   `json:"max_rss_bytes"`

@@ -114,10 +114,12 @@ func TestFlowsAgainstServer(t *testing.T) {
 }
 
 func TestWrongPasswordFailsEveryIteration(t *testing.T) {
-	_, url := testServer(t, idp.Options{})
-	s := testSettings(url, "login")
-	s.Identities.Password = secret.New("not-the-password")
-	r := mustRun(t, s, Options{})
+	var r *Result
+	inBubbleWithIDP(t, idp.Options{Shape: idp.Shape{Latency: delay(t, "5ms")}}, func(t *testing.T, o Options, _ *idp.Server) {
+		s := testSettings(bubbleURL, "login")
+		s.Identities.Password = secret.New("not-the-password")
+		r = run(t, s, o)
+	})
 	if r.Verdict != Failed || r.Iterations.Failures == 0 || r.Iterations.Failures != r.Iterations.Requests {
 		t.Fatalf("verdict %s, %d failures of %d", r.Verdict, r.Iterations.Failures, r.Iterations.Requests)
 	}
@@ -174,11 +176,14 @@ func delay(t *testing.T, text string) idp.Delay {
 }
 
 func TestResultHasTheAgreedShape(t *testing.T) {
-	_, url := testServer(t, idp.Options{})
-	s := testSettings(url, "login")
-	s.WarmUp, s.Load.RampUp, s.Load.RampDown = Seconds(100*time.Millisecond), Seconds(100*time.Millisecond), Seconds(100*time.Millisecond)
 	var seen []Progress
-	r := mustRun(t, s, Options{Progress: func(p Progress) { seen = append(seen, p) }})
+	var r *Result
+	inBubbleWithIDP(t, idp.Options{Shape: idp.Shape{Latency: delay(t, "5ms")}}, func(t *testing.T, o Options, _ *idp.Server) {
+		s := testSettings(bubbleURL, "login")
+		s.WarmUp, s.Load.RampUp, s.Load.RampDown = Seconds(100*time.Millisecond), Seconds(100*time.Millisecond), Seconds(100*time.Millisecond)
+		o.Progress = func(p Progress) { seen = append(seen, p) }
+		r = run(t, s, o)
+	})
 	b, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +203,7 @@ func TestResultHasTheAgreedShape(t *testing.T) {
 	if r.Whole.Iterations.Requests <= r.Iterations.Requests {
 		t.Errorf("whole run %d, steady %d", r.Whole.Iterations.Requests, r.Iterations.Requests)
 	}
-	if r.MeasuredS < 0.39 {
+	if r.MeasuredS != 0.4 {
 		t.Errorf("measured %g s", r.MeasuredS)
 	}
 	if len(r.Histograms["iterations/response"]) == 0 || len(r.Histograms["token/waiting"]) == 0 {

@@ -213,7 +213,10 @@ func (e *engine) segmentOf(st *stage, seen measured) *segment {
 		LatenessMS: latencyOf(seg.figures.lateness), Dropped: seg.figures.dropped,
 		GCPauseMS: (seen.use[1].GCPause - seen.use[0].GCPause).Seconds() * 1000,
 	}
-	seg.doubts = generatorLimits(seg.use, st.rate > 0, seg.figures.started, seconds, e.cores())
+	seg.doubts = generator{
+		use: seg.use, open: st.rate > 0, timed: int64(seg.figures.lateness.Count()),
+		response: seg.iterations.ResponseMS.P50, seconds: seconds, cores: e.cores(),
+	}.limits()
 	seg.use.Limited = len(seg.doubts) > 0
 	return seg
 }

@@ -1,19 +1,15 @@
 package loadtest
 
 import (
-	"context"
-	"fmt"
 	"math"
 	"net/http"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/benchctl/benchctl/loadtest/dataset"
 	"github.com/benchctl/benchctl/loadtest/idp"
-	"github.com/benchctl/benchctl/loadtest/pace"
 )
 
 // near tells whether got is within share of want.
@@ -111,84 +107,6 @@ func TestKnownErrorShareComesBack(t *testing.T) {
 			t.Errorf("classes %v", e)
 		}
 	})
-}
-
-// TestSlowServerWithAnIdleGenerator: a server that answers half of what is
-// asked misses the rate; the generator is not to blame.
-func TestSlowServerWithAnIdleGenerator(t *testing.T) {
-	inBubble(t, scripted(limited(100)), func(t *testing.T, o Options, _ *pipes) {
-		s := jwksSettings(Load{Kind: ConstRate, Rate: 200, Duration: Seconds(10 * time.Second), Connections: 4})
-		s.Thresholds = []string{"rate >= 95%"}
-		r := run(t, s, o)
-		if r.Verdict != Failed || r.Engine.Limited || r.Engine.LatenessMS.Max > 1 || !near(r.Rate.Completed, 100, 0.02) {
-			t.Errorf("verdict %s %v, lateness %+v, completed %g/s", r.Verdict, r.Reasons, r.Engine.LatenessMS, r.Rate.Completed)
-		}
-		if r.Iterations.Requests != 2000 { // also those that were answered after the window
-			t.Errorf("%d requests of 2000", r.Iterations.Requests)
-		}
-	})
-}
-
-// starving holds the pacer up for a while each second, as a machine does that
-// has no time for the generator.
-type starving struct {
-	pace.Timer
-	last time.Time
-}
-
-func (s *starving) Until(ctx context.Context, at time.Duration) error {
-	if time.Since(s.last) > time.Second {
-		time.Sleep(100 * ms)
-		s.last = time.Now()
-	}
-	return s.Timer.Until(ctx, at)
-}
-
-// TestStarvedGenerator: lateness is what the server saw, and the run invalid.
-func TestStarvedGenerator(t *testing.T) {
-	var arrived []time.Time
-	inBubble(t, scripted(func(w http.ResponseWriter, r *http.Request) { arrived = append(arrived, time.Now()); keys(w) }), func(t *testing.T, o Options, _ *pipes) {
-		begin := time.Now()
-		o.Timer = func(c pace.Clock) pace.Timer { return &starving{Timer: pace.SleepTimer(c), last: begin} }
-		r := run(t, jwksSettings(Load{Kind: ConstRate, Rate: 500, Duration: Seconds(10 * time.Second), Connections: 1}), o)
-		if r.Verdict != Invalid || !r.Engine.Limited || !strings.Contains(fmt.Sprint(r.Reasons), "generator-limited") {
-			t.Errorf("verdict %s %v", r.Verdict, r.Reasons)
-		}
-		var late []float64
-		for i, at := range arrived {
-			late = append(late, (at.Sub(begin)-time.Duration(i)*2*ms).Seconds()*1000)
-		}
-		slices.Sort(late)
-		l := r.Engine.LatenessMS
-		for _, q := range []struct{ got, at float64 }{{l.P90, 0.9}, {l.P95, 0.95}, {l.P99, 0.99}} {
-			if want := late[int(math.Ceil(q.at*float64(len(late))))-1]; math.Abs(q.got-want) > max(want*0.01, 0.01) {
-				t.Errorf("lateness at %g: %g ms, the server saw %g ms", q.at, q.got, want)
-			}
-		}
-	})
-}
-
-func TestGeneratorLimits(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		use     EngineUse
-		open    bool
-		limited bool
-	}{
-		{"idle", EngineUse{CPUSeconds: 1}, true, false},
-		{"late", EngineUse{LatenessMS: Latency{P99: 6}}, true, true},
-		{"late once", EngineUse{LatenessMS: Latency{P99: 1, Max: 100}}, true, false},
-		{"a closed model is never late", EngineUse{LatenessMS: Latency{P99: 6}}, false, false},
-		{"dropped", EngineUse{Dropped: 1}, true, true},
-		{"no room", EngineUse{CPUSeconds: 19}, false, true},
-		{"some room", EngineUse{CPUSeconds: 17}, false, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			if why := generatorLimits(tt.use, tt.open, fewStarts, 10, 2); (len(why) > 0) != tt.limited {
-				t.Errorf("reasons %v", why)
-			}
-		})
-	}
 }
 
 func TestVerdict(t *testing.T) {

@@ -10,8 +10,11 @@ import (
 const (
 	// latenessLimitMS bounds how late 1 % of the starts may be.
 	latenessLimitMS = 5
-	// fewStarts is below how many starts 10 % of them must have been so late.
-	fewStarts = 500
+	// latenessShare of the median answer bounds how late a closed model's
+	// generator may be woken, where that is more.
+	latenessShare = 0.1
+	// pauseLimit is the share of the time that garbage collection may take.
+	pauseLimit = 0.01
 	// cpuLimit is the share of the usable cores beyond which there was no room.
 	cpuLimit = 0.9
 )
@@ -91,24 +94,69 @@ func figure(v float64, unit threshold.Unit) string {
 	return fmt.Sprintf("%.4g%s", v, unit)
 }
 
-// generatorLimits tells why the generator was the limit; nothing when it was
-// not. A stalled or slow server is no reason: lateness is taken at release, or
-// of starts for which a worker stood free.
-func generatorLimits(u EngineUse, open bool, starts int64, seconds float64, cores int) []string {
+// generator is what is known of the generator in a measured window.
+type generator struct {
+	use  EngineUse
+	open bool
+	// timed is how many starts, or heartbeats of a closed model, its lateness
+	// is of.
+	timed int64
+	// response is the median response time in milliseconds.
+	response float64
+	seconds  float64
+	cores    int
+}
+
+// lateness gives what share of the starts were how late. The share is such that
+// five of them at least were: of fewer the last percent is a single one, which
+// proves nothing.
+func (g generator) lateness() (share string, ms float64) {
+	for _, judged := range []struct {
+		least int64
+		share string
+		ms    float64
+	}{{500, "1 %", g.use.LatenessMS.P99}, {50, "10 %", g.use.LatenessMS.P90}, {10, "half", g.use.LatenessMS.P50}} {
+		if g.timed >= judged.least {
+			return judged.share, judged.ms
+		}
+	}
+	return "", 0
+}
+
+// latenessLimit is how late, in milliseconds, the starts may be. In a closed
+// model lateness does not add up, it lengthens each answer by what it is: it is
+// held against the answers.
+func (g generator) latenessLimit() float64 {
+	if g.open {
+		return latenessLimitMS
+	}
+	return max(latenessLimitMS, latenessShare*g.response)
+}
+
+// limits tells why the generator was the limit; nothing when it was not. A
+// stalled or slow server is no reason: lateness is taken at release, or of
+// starts for which a worker stood free, or of heartbeats.
+func (g generator) limits() []string {
 	var why []string
-	// Of few starts the last percent is a single one, which proves nothing.
-	share, late := "1 %", u.LatenessMS.P99
-	if starts < fewStarts {
-		share, late = "10 %", u.LatenessMS.P90
+	limited := func(format string, args ...any) {
+		why = append(why, "generator-limited: "+fmt.Sprintf(format, args...))
 	}
-	if open && late > latenessLimitMS {
-		why = append(why, fmt.Sprintf("generator-limited: %s of the starts were %.1f ms late or more (limit %d ms); give it more CPU or a lower rate", share, late, latenessLimitMS))
+	share, late := g.lateness()
+	switch limit := g.latenessLimit(); {
+	case late <= limit:
+	case g.open:
+		limited("%s of the starts were %.1f ms late or more (limit %.3g ms); give it more CPU or a lower rate", share, late, limit)
+	default:
+		limited("it was woken %.1f ms late or more in %s of the tries (limit %.3g ms), so that answers were read late; give it more CPU or less to do", late, share, limit)
 	}
-	if u.Dropped > 0 {
-		why = append(why, fmt.Sprintf("generator-limited: %d starts were dropped because too many were waiting; give it more connections", u.Dropped))
+	if g.use.Dropped > 0 {
+		limited("%d starts were dropped because too many were waiting; give it more connections", g.use.Dropped)
 	}
-	if room := float64(cores) * seconds; room > 0 && u.CPUSeconds > cpuLimit*room {
-		why = append(why, fmt.Sprintf("generator-limited: it took %.1f CPU-s of the %.1f it could have; give it more cores or less to do", u.CPUSeconds, room))
+	if room := float64(g.cores) * g.seconds; room > 0 && g.use.CPUSeconds > cpuLimit*room {
+		limited("it took %.1f CPU-s of the %.1f it could have; give it more cores or less to do", g.use.CPUSeconds, room)
+	}
+	if pauses := g.use.GCPauseMS / 1000; pauses > pauseLimit*g.seconds {
+		limited("pauses of its garbage collection took %.2g s of %.3g s (limit %.0f %%); give it more memory or less to do", pauses, g.seconds, 100*pauseLimit)
 	}
 	return why
 }

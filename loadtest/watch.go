@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/benchctl/benchctl/loadtest/pace"
@@ -73,9 +74,14 @@ func (w *watcher) begin(st *stage) {
 		<-w.stop
 		cancel()
 	}()
+	var watching sync.WaitGroup
+	watching.Go(func() { w.loop(ctx, st) })
+	if st.vus > 0 {
+		watching.Go(func() { w.e.beat(ctx, st) })
+	}
 	go func() {
 		defer close(w.done)
-		w.loop(ctx, st)
+		watching.Wait()
 	}()
 }
 
