@@ -78,6 +78,7 @@ func (c Config) withDefaults() Config {
 }
 
 // For picks the client for a base URL: raw for plain http, net/http for https.
+// Either takes requests of both schemes.
 func For(base string, c Config) Client {
 	if strings.HasPrefix(strings.ToLower(base), "https:") {
 		return NewStandard(c)
@@ -101,7 +102,18 @@ func ParseEndpoint(raw string) (Endpoint, error) {
 	if err != nil {
 		return Endpoint{}, fmt.Errorf("parsing URL: %w", err)
 	}
-	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	return EndpointOf(u)
+}
+
+// EndpointOf is the Endpoint of an absolute http or https URL, which it keeps.
+func EndpointOf(u *url.URL) (Endpoint, error) {
+	port := ""
+	switch u.Scheme {
+	case "http":
+		port = "80"
+	case "https":
+		port = "443"
+	}
 	if port == "" || u.Hostname() == "" {
 		return Endpoint{}, fmt.Errorf("%q is no http or https URL with a host", u.Redacted())
 	}

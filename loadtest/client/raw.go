@@ -18,7 +18,9 @@ const deadlineSlack = 100 * time.Millisecond
 // looked at whether the server has closed it meanwhile.
 const idleCheck = 500 * time.Millisecond
 
-// NewRaw gives the raw HTTP/1.1 client, for plain http.
+// NewRaw gives the raw HTTP/1.1 client, for plain http. Requests to https, which
+// a server's documents and forms may ask for, go through net/http on a
+// connection of their own.
 func NewRaw(c Config) Client { return &raw{Config: c.withDefaults()} }
 
 type raw struct {
@@ -32,9 +34,17 @@ type raw struct {
 	direct   direct
 	ctx      context.Context // whose end breaks conn off
 	release  func() bool
+	secure   Client // for https; nil until there is a request
 }
 
 func (c *raw) Renew() {
+	c.hangUp()
+	if c.secure != nil {
+		c.secure.Renew()
+	}
+}
+
+func (c *raw) hangUp() {
 	if c.conn != nil {
 		c.release()
 		_ = c.conn.Close() // nothing is lost: no answer is awaited on it
@@ -43,6 +53,12 @@ func (c *raw) Renew() {
 }
 
 func (c *raw) Do(ctx context.Context, r *Request, a *Response) error {
+	if r.To.URL.Scheme == "https" {
+		if c.secure == nil {
+			c.secure = NewStandard(c.Config)
+		}
+		return c.secure.Do(ctx, r, a)
+	}
 	a.reset()
 	t := &a.Timing
 	t.Start = c.Now()
@@ -51,7 +67,7 @@ func (c *raw) Do(ctx context.Context, r *Request, a *Response) error {
 		// The server closed the kept connection while this request was on
 		// its way and answered nothing: ask again on a new one, once.
 		start := t.Start
-		c.Renew()
+		c.hangUp()
 		a.reset()
 		t.Start = start
 		err = c.try(ctx, r, a)
@@ -59,7 +75,7 @@ func (c *raw) Do(ctx context.Context, r *Request, a *Response) error {
 	t.Done = c.Now()
 	c.lastUsed = t.Done
 	if err != nil {
-		c.Renew()
+		c.hangUp()
 		return fail(ctx, err.at, r.To.Address, err.err)
 	}
 	t.Phases[stats.Receiving] = t.Done - t.Sent - t.Phases[stats.Sending] - t.Phases[stats.Waiting]
@@ -75,7 +91,7 @@ type rawError struct {
 func (c *raw) try(ctx context.Context, r *Request, a *Response) *rawError {
 	t := &a.Timing
 	if c.conn != nil && (c.address != r.To.Address || !c.follow(ctx) || c.stale(t.Start)) {
-		c.Renew()
+		c.hangUp()
 	}
 	t.Reused = c.conn != nil
 	if c.conn == nil {
@@ -109,7 +125,7 @@ func (c *raw) try(ctx context.Context, r *Request, a *Response) *rawError {
 		return &rawError{at: exchanging, err: err}
 	}
 	if !keep {
-		c.Renew()
+		c.hangUp()
 	}
 	return nil
 }

@@ -24,6 +24,7 @@ type Actor struct {
 
 	req      client.Request
 	ans      client.Response
+	sample   stats.Sample
 	header   [4]client.Field
 	form     []byte
 	current  *Session
@@ -67,8 +68,8 @@ func (a *Actor) step(ctx context.Context, op string, check func(*Actor) *Failure
 	} else if f = check(a); f != nil {
 		f.Status = a.ans.Status
 	}
-	t := &a.ans.Timing
-	s := stats.Sample{
+	t, s := &a.ans.Timing, &a.sample
+	*s = stats.Sample{
 		Response: t.Done - t.Start, Service: t.Service(), Phases: t.Phases,
 		BytesIn: t.BytesIn, BytesOut: t.BytesOut,
 	}
@@ -79,7 +80,7 @@ func (a *Actor) step(ctx context.Context, op string, check func(*Actor) *Failure
 	if f != nil {
 		s.Class = f.Class
 	}
-	a.meter.Request(a.plan.index[op], &s)
+	a.meter.Request(a.plan.index[op], s)
 	if f != nil {
 		a.describe(f, op)
 	}

@@ -80,5 +80,5 @@ func (a *Actor) follow(reference string) (client.Endpoint, error) {
 	if err != nil {
 		return client.Endpoint{}, err
 	}
-	return client.ParseEndpoint(to.String())
+	return client.EndpointOf(to)
 }

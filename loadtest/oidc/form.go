@@ -3,7 +3,6 @@ package oidc
 import (
 	"bytes"
 	"html"
-	"strings"
 )
 
 // loginForm is the id of Keycloak's login form, in every theme since 3.
@@ -37,19 +36,40 @@ func formAction(page []byte, id string) (action string, ok bool) {
 	}
 }
 
-// after is what follows mark, or nothing.
+// after is what follows mark, or nothing. The mark begins with a sign that has
+// no case and is rare where it is looked for.
 func after(page []byte, mark string) []byte {
-	for i := 0; i+len(mark) <= len(page); i++ {
-		if strings.EqualFold(string(page[i:i+len(mark)]), mark) {
-			return page[i+len(mark):]
+	for {
+		i := bytes.IndexByte(page, mark[0])
+		if i < 0 || len(page)-i < len(mark) {
+			return nil
 		}
+		if page = page[i:]; sameWord(page[:len(mark)], mark) {
+			return page[len(mark):]
+		}
+		page = page[1:]
 	}
-	return nil
 }
 
 func isTag(page []byte, name string) bool {
-	return len(page) > len(name) && strings.EqualFold(string(page[:len(name)]), name) &&
+	return len(page) > len(name) && sameWord(page[:len(name)], name) &&
 		(isSpace(page[len(name)]) || page[len(name)] == '>' || page[len(name)] == '/')
+}
+
+// sameWord compares with lower-case ASCII text without regard to case.
+func sameWord(b []byte, lower string) bool {
+	if len(b) != len(lower) {
+		return false
+	}
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' }
@@ -69,7 +89,7 @@ func formAttributes(b []byte) (id, action string, rest []byte) {
 		for n < len(b) && !isSpace(b[n]) && b[n] != '=' && b[n] != '>' && b[n] != '/' {
 			n++
 		}
-		name := string(b[:n])
+		name := b[:n]
 		b = bytes.TrimLeft(b[n:], " \t\n\r\f")
 		if len(b) == 0 || b[0] != '=' {
 			continue
@@ -77,9 +97,9 @@ func formAttributes(b []byte) (id, action string, rest []byte) {
 		var value []byte
 		value, b = attributeValue(bytes.TrimLeft(b[1:], " \t\n\r\f"))
 		switch {
-		case strings.EqualFold(name, "id") && !hasID:
+		case sameWord(name, "id") && !hasID:
 			id, hasID = html.UnescapeString(string(value)), true
-		case strings.EqualFold(name, "action") && !hasAction:
+		case sameWord(name, "action") && !hasAction:
 			action, hasAction = html.UnescapeString(string(value)), true
 		}
 	}

@@ -33,7 +33,7 @@ func (j *Jar) Set(host, path, line string, now time.Time) {
 	pair, attributes, _ := strings.Cut(line, ";")
 	name, value, found := strings.Cut(pair, "=")
 	c := cookie{host: host, name: strings.TrimSpace(name), value: strings.TrimSpace(value), path: defaultPath(path)}
-	if !found || c.name == "" || strings.ContainsFunc(c.name+c.value, isControl) {
+	if !found || c.name == "" || hasControl(c.name) || hasControl(c.value) {
 		return
 	}
 	gone := c.read(attributes, now)
@@ -47,12 +47,19 @@ func (j *Jar) Set(host, path, line string, now time.Time) {
 	j.cookies = append(j.cookies, c)
 }
 
-func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+func hasControl(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] < ' ' || s[i] == 0x7f {
+			return true
+		}
+	}
+	return false
+}
 
 // read takes Path, Max-Age and Expires; gone tells that the cookie is expired,
 // which is how a server deletes it. Max-Age wins over Expires (RFC 6265, 5.3).
 func (c *cookie) read(attributes string, now time.Time) (gone bool) {
-	hasMaxAge := false
+	hasMaxAge, expires := false, ""
 	for attributes != "" {
 		var attribute string
 		attribute, attributes, _ = strings.Cut(attributes, ";")
@@ -60,7 +67,7 @@ func (c *cookie) read(attributes string, now time.Time) (gone bool) {
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		switch {
 		case strings.EqualFold(name, "Path"):
-			if strings.HasPrefix(value, "/") && !strings.ContainsFunc(value, isControl) {
+			if strings.HasPrefix(value, "/") && !hasControl(value) {
 				c.path = value
 			}
 		case strings.EqualFold(name, "Max-Age"):
@@ -70,15 +77,19 @@ func (c *cookie) read(attributes string, now time.Time) (gone bool) {
 			}
 			hasMaxAge, gone = true, seconds <= 0
 			c.expires = now.Add(time.Duration(seconds) * time.Second)
-		case strings.EqualFold(name, "Expires") && !hasMaxAge:
-			at, err := http.ParseTime(strings.ReplaceAll(value, "-", " "))
-			if err != nil {
-				continue
-			}
-			c.expires, gone = at, !at.After(now)
+		case strings.EqualFold(name, "Expires"):
+			expires = value // of several the last one counts
 		}
 	}
-	return gone
+	if hasMaxAge || expires == "" {
+		return gone
+	}
+	at, err := http.ParseTime(strings.ReplaceAll(expires, "-", " "))
+	if err != nil {
+		return gone
+	}
+	c.expires = at
+	return !at.After(now)
 }
 
 // defaultPath is the directory of a request's path (RFC 6265, 5.1.4).

@@ -170,27 +170,49 @@ func (a *Actor) checkRedirect() *Failure {
 		return a.badPage("no redirect to the client")
 	}
 	location := a.ans.Get("Location")
-	back, err := url.Parse(location)
-	if err != nil {
-		return wrong("redirected to what is no URL")
-	}
+	query := queryOf(location)
 	if !strings.HasPrefix(location, a.plan.Options.RedirectURI) {
-		if strings.Contains(back.Path, "/login-actions/required-action") {
-			return wrong("the user has to do something first: " + back.Query().Get("execution"))
+		if strings.Contains(location, "/login-actions/required-action") {
+			return wrong("the user has to do something first: " + query.get("execution"))
 		}
 		return wrong("redirected elsewhere: " + location)
 	}
-	q := back.Query()
-	if e := q.Get("error"); e != "" {
-		return wrong("redirected with error " + e + " " + q.Get("error_description"))
+	if e := query.get("error"); e != "" {
+		return wrong("redirected with error " + e + " " + query.get("error_description"))
 	}
-	if q.Get("state") != a.state {
+	if query.get("state") != a.state {
 		return wrong("redirected with another state")
 	}
-	if a.code = q.Get("code"); a.code == "" {
+	if a.code = query.get("code"); a.code == "" {
 		return wrong("redirected without a code")
 	}
 	return nil
+}
+
+// query is the query of a URL, as it stands there.
+type query string
+
+// queryOf cuts the query out of a URL. A redirect is looked into for two short
+// values: reading all of it into a map would cost more than the jar does.
+func queryOf(location string) query {
+	location, _, _ = strings.Cut(location, "#")
+	_, q, _ := strings.Cut(location, "?")
+	return query(q)
+}
+
+// get is the first value of that name, decoded; "" where there is none or its
+// escapes are broken.
+func (q query) get(name string) string {
+	for pair := range strings.SplitSeq(string(q), "&") {
+		if key, value, _ := strings.Cut(pair, "="); key == name {
+			value, err := url.QueryUnescape(value) // returns value itself where nothing is escaped
+			if err != nil {
+				return ""
+			}
+			return value
+		}
+	}
+	return ""
 }
 
 func (a *Actor) exchange() {
