@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/benchctl/benchctl/loadtest/client"
@@ -20,6 +21,17 @@ type discoveryDocument struct {
 	JWKS       string `json:"jwks_uri"`
 	End        string `json:"end_session_endpoint"`
 }
+
+// Names of endpoints in discovery documents (OpenID Connect Discovery 1.0,
+// RFC 8414).
+const (
+	authEndpoint       = "authorization_endpoint"
+	tokenEndpoint      = "token_endpoint"
+	userinfoEndpoint   = "userinfo_endpoint"
+	introspectEndpoint = "introspection_endpoint"
+	jwksEndpoint       = "jwks_uri"
+	endSessionEndpoint = "end_session_endpoint"
+)
 
 // discoverers is how many realms are asked at once.
 const discoverers = 8
@@ -41,6 +53,9 @@ func (p *Plan) Discover(ctx context.Context, base string, newClient func() clien
 			defer c.Renew()
 			for i := range next {
 				e, err := discoverRealm(ctx, c, base, p.Directory.Realm(i))
+				if err == nil {
+					err = p.complete(&e)
+				}
 				if err != nil {
 					return err
 				}
@@ -76,16 +91,84 @@ func discoverRealm(ctx context.Context, c client.Client, base, realm string) (En
 		return e, fmt.Errorf("realm %s: what %s answers is no discovery document: %s", realm, at, scrub(pageText(answer.Body)))
 	}
 	e.Issuer = d.Issuer
-	for _, f := range []struct {
-		to   *client.Endpoint
-		text string
-	}{{&e.Auth, d.Auth}, {&e.Token, d.Token}, {&e.UserInfo, d.UserInfo}, {&e.Introspect, d.Introspect}, {&e.JWKS, d.JWKS}, {&e.End, d.End}} {
-		if f.text == "" {
+	text := []string{d.Auth, d.Token, d.UserInfo, d.Introspect, d.JWKS, d.End}
+	for i, f := range e.named() {
+		if text[i] == "" {
 			continue
 		}
-		if *f.to, err = client.ParseEndpoint(f.text); err != nil {
-			return e, fmt.Errorf("realm %s: its discovery document: %w", realm, err)
+		if *f.at, err = client.ParseEndpoint(text[i]); err != nil {
+			return e, fmt.Errorf("realm %s: its discovery document: %s: %w", realm, f.name, err)
 		}
 	}
 	return e, nil
+}
+
+// namedEndpoint is one as discovery documents call it.
+type namedEndpoint struct {
+	name string
+	at   *client.Endpoint
+}
+
+// named are the endpoints that a discovery document lists.
+func (e *Endpoints) named() []namedEndpoint {
+	return []namedEndpoint{
+		{authEndpoint, &e.Auth}, {tokenEndpoint, &e.Token}, {userinfoEndpoint, &e.UserInfo},
+		{introspectEndpoint, &e.Introspect}, {jwksEndpoint, &e.JWKS}, {endSessionEndpoint, &e.End},
+	}
+}
+
+// complete refuses a realm without an endpoint that a planned flow asks.
+func (p *Plan) complete(e *Endpoints) error {
+	for _, f := range e.named() {
+		if flow := p.asked[f.name]; flow != "" && f.at.URL == nil {
+			return fmt.Errorf("flow %s needs %s, which the discovery document at %s does not list; is that feature of the server on?", flow, f.name, e.Discovery)
+		}
+	}
+	return nil
+}
+
+// Elsewhere is a server that discovery documents send clients to although they
+// themselves came from another: another scheme, host or port.
+type Elsewhere struct {
+	// Origin is that server, as in https://sso.example.org:443.
+	Origin string
+	// Endpoints are those of its endpoints that a flow of the plan uses, as
+	// discovery documents name them.
+	Endpoints []string
+}
+
+// Elsewhere lists the servers other than the base URL's own that requests of
+// the planned flows go to, after Discover. A server whose host name is set
+// (Keycloak's hostname option) sends clients there wherever they came from;
+// the load then leaves the machine that the URL names, which whoever runs the
+// test should hear.
+func (p *Plan) Elsewhere() []Elsewhere {
+	var found []Elsewhere
+	for i := range p.Realms {
+		e := &p.Realms[i]
+		home := origin(e.Discovery)
+		for _, f := range e.named() {
+			at := origin(*f.at)
+			if at == "" || at == home || p.asked[f.name] == "" {
+				continue
+			}
+			k := slices.IndexFunc(found, func(x Elsewhere) bool { return x.Origin == at })
+			if k < 0 {
+				k = len(found)
+				found = append(found, Elsewhere{Origin: at})
+			}
+			if !slices.Contains(found[k].Endpoints, f.name) {
+				found[k].Endpoints = append(found[k].Endpoints, f.name)
+			}
+		}
+	}
+	return found
+}
+
+// origin is scheme, host and port of an endpoint; "" of one that is not there.
+func origin(e client.Endpoint) string {
+	if e.URL == nil {
+		return ""
+	}
+	return e.URL.Scheme + "://" + strings.ToLower(e.Address)
 }

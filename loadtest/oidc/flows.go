@@ -32,6 +32,9 @@ type flow struct {
 	access, refresh bool
 	// admin tells that it needs the administrator's token.
 	admin bool
+	// asks are the endpoints of a discovery document that its requests go to,
+	// apart from those that open its sessions.
+	asks  []string
 	check func(Options) error
 	// extra are operations that only some options bring.
 	extra func(Options) []string
@@ -40,16 +43,16 @@ type flow struct {
 
 // flowTable has every flow, in the order that messages list them.
 var flowTable = []flow{
-	{name: Login, operations: []string{"auth", "authenticate", "token"}, check: needsRedirect, extra: loginExtras, run: (*Actor).login},
-	{name: PasswordGrant, operations: []string{PasswordGrant}, run: (*Actor).password},
-	{name: Refresh, operations: []string{Refresh}, session: true, refresh: true, run: (*Actor).refresh},
-	{name: UserInfo, operations: []string{UserInfo}, session: true, access: true, check: needsOpenID, run: (*Actor).userinfo},
-	{name: Introspect, operations: []string{Introspect}, session: true, access: true, run: (*Actor).introspect},
-	{name: ClientCredentials, operations: []string{ClientCredentials}, run: (*Actor).clientCredentials},
-	{name: JWKS, operations: []string{JWKS}, run: (*Actor).jwks},
+	{name: Login, operations: []string{"auth", "authenticate", "token"}, asks: []string{authEndpoint, tokenEndpoint}, check: needsRedirect, extra: loginExtras, run: (*Actor).login},
+	{name: PasswordGrant, operations: []string{PasswordGrant}, asks: []string{tokenEndpoint}, run: (*Actor).password},
+	{name: Refresh, operations: []string{Refresh}, session: true, refresh: true, asks: []string{tokenEndpoint}, run: (*Actor).refresh},
+	{name: UserInfo, operations: []string{UserInfo}, session: true, access: true, asks: []string{userinfoEndpoint}, check: needsOpenID, run: (*Actor).userinfo},
+	{name: Introspect, operations: []string{Introspect}, session: true, access: true, asks: []string{introspectEndpoint}, run: (*Actor).introspect},
+	{name: ClientCredentials, operations: []string{ClientCredentials}, asks: []string{tokenEndpoint}, run: (*Actor).clientCredentials},
+	{name: JWKS, operations: []string{JWKS}, asks: []string{jwksEndpoint}, run: (*Actor).jwks},
 	{name: Discovery, operations: []string{Discovery}, run: (*Actor).discovery},
-	{name: Logout, operations: []string{PasswordGrant, Logout}, run: (*Actor).logout},
-	{name: Entitlement, operations: []string{Entitlement}, session: true, access: true, check: needsAudience, run: (*Actor).entitlement},
+	{name: Logout, operations: []string{PasswordGrant, Logout}, asks: []string{tokenEndpoint, endSessionEndpoint}, run: (*Actor).logout},
+	{name: Entitlement, operations: []string{Entitlement}, session: true, access: true, asks: []string{tokenEndpoint}, check: needsAudience, run: (*Actor).entitlement},
 	{name: BrokerToken, operations: []string{BrokerToken}, session: true, access: true, check: needsAlias, run: (*Actor).brokerToken},
 	{name: AdminUsers, operations: userAdmin.operations[:], admin: true, check: needsAdmin, run: func(a *Actor, ctx context.Context) *Failure { return a.administer(ctx, &userAdmin) }},
 	{name: AdminClients, operations: clientAdmin.operations[:], admin: true, check: needsAdmin, run: func(a *Actor, ctx context.Context) *Failure { return a.administer(ctx, &clientAdmin) }},
@@ -61,6 +64,22 @@ func (f *flow) all(o Options) []string {
 		return f.operations
 	}
 	return append(f.operations[:len(f.operations):len(f.operations)], f.extra(o)...)
+}
+
+// endpoints are what a discovery document has to list for the flow, by its
+// names for them.
+func (f *flow) endpoints(o Options) []string {
+	asked := f.asks[:len(f.asks):len(f.asks)]
+	if f.session {
+		asked = append(asked, tokenEndpoint)
+		if o.BrokerLogin {
+			asked = append(asked, authEndpoint)
+		}
+	}
+	if f.name == Login && o.LogoutShare > 0 {
+		asked = append(asked, endSessionEndpoint)
+	}
+	return asked
 }
 
 func loginExtras(o Options) []string {

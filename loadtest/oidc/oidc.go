@@ -8,7 +8,6 @@ package oidc
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -72,7 +71,7 @@ func (o Options) withDefaults() Options {
 	if o.Scope == "" {
 		o.Scope = "openid"
 	}
-	if o.Offline && !slices.Contains(strings.Fields(o.Scope), "offline_access") {
+	if o.Offline && !o.hasScope("offline_access") {
 		o.Scope += " offline_access"
 	}
 	if o.ClientAuth == "" {
@@ -81,7 +80,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (o Options) hasScope(name string) bool { return slices.Contains(strings.Fields(o.Scope), name) }
+func (o Options) hasScope(name string) bool {
+	for s := range strings.FieldsSeq(o.Scope) { // asked at every login: no garbage
+		if s == name {
+			return true
+		}
+	}
+	return false
+}
 
 // Failure is a request or iteration that did not succeed.
 type Failure struct {
@@ -107,6 +113,7 @@ func (f *Failure) Error() string {
 // Meter gets every request that was made in a flow, right after it ended.
 type Meter interface {
 	// Request counts one; op is the index of its operation in Plan.Operations.
+	// The sample is the caller's again afterwards.
 	Request(op int, s *stats.Sample)
 	// Wants tells whether a sample of that class is still wanted; describing
 	// an answer costs time, which failing by the thousand must not take.
@@ -128,6 +135,7 @@ type Plan struct {
 	WallClock func() time.Time
 
 	index map[string]int
+	asked map[string]string // endpoints by their discovery names, and one flow that asks each
 	admin *adminToken
 }
 
@@ -141,7 +149,7 @@ type Endpoints struct {
 
 // NewPlan prepares the named flows. Endpoints are filled by Discover.
 func NewPlan(d Directory, o Options, flowNames []string) (*Plan, error) {
-	p := &Plan{Directory: d, Options: o.withDefaults(), WallClock: time.Now, index: map[string]int{}, admin: &adminToken{}}
+	p := &Plan{Directory: d, Options: o.withDefaults(), WallClock: time.Now, index: map[string]int{}, asked: map[string]string{}, admin: &adminToken{}}
 	for _, name := range flowNames {
 		f, ok := flowNamed(name)
 		if !ok {
@@ -153,6 +161,9 @@ func NewPlan(d Directory, o Options, flowNames []string) (*Plan, error) {
 			}
 		}
 		p.admin.needed = p.admin.needed || f.admin
+		for _, e := range f.endpoints(p.Options) {
+			p.asked[e] = name
+		}
 		for _, op := range f.all(p.Options) {
 			if _, known := p.index[op]; !known {
 				p.index[op] = len(p.Operations)
