@@ -159,8 +159,9 @@ func (s Settings) checkFlows(wrong func(string, ...any)) {
 			wrong("%s: there is no login in this test", share.name)
 		}
 	}
-	if s.ProviderRealm < 0 || s.BrokerLogin && s.ProviderRealm >= s.Identities.Realms {
-		wrong("provider_realm %d: there are %d realms, counted from 0", s.ProviderRealm, s.Identities.Realms)
+	// The provider's realm need not be one of those that users log in to.
+	if s.ProviderRealm < 0 || s.ProviderRealm > dataset.ProviderRealm {
+		wrong("provider_realm %d: it is the number of a realm, from 0 to %d", s.ProviderRealm, dataset.ProviderRealm)
 	}
 }
 
