@@ -12,8 +12,9 @@ import (
 	"github.com/benchctl/benchctl/loadtest/stats"
 )
 
-// Pool opens the sessions that a test works on and keeps them usable. Its
-// requests are counted apart from the test's.
+// Pool opens the sessions that a test works on and keeps them usable: by their
+// refresh tokens where it can, since that costs a server no password hash, else
+// by logging in again. Its requests are counted apart from the test's.
 type Pool struct {
 	// Parallel is how many are opened at once; 8 when 0.
 	Parallel int
@@ -24,7 +25,9 @@ type Pool struct {
 	newClient func() client.Client
 	needs     struct{ access, refresh bool }
 	sessions  []*Session
+	refreshed atomic.Int64
 	reopened  atomic.Int64
+	refused   atomic.Int64
 	failures  atomic.Int64
 	first     atomic.Pointer[Failure]
 }
@@ -105,7 +108,7 @@ func (p *Pool) Open(ctx context.Context, progress func(opened, wanted int)) erro
 // actor is one that opens sessions; nobody measures it.
 func (p *Pool) actor() *Actor {
 	plan := *p.plan
-	plan.index = map[string]int{PasswordGrant: 0, BrokerLogin: 0}
+	plan.index = map[string]int{PasswordGrant: 0, BrokerLogin: 0, Refresh: 0}
 	return &Actor{plan: &plan, http: p.newClient(), rnd: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), meter: unmeasured{}}
 }
 
@@ -124,23 +127,7 @@ func (p *Pool) open(ctx context.Context, a *Actor, k int) *Failure {
 		grant, from = (*Actor).brokerLogin, p.plan.Options.ProviderRealm
 	}
 	a.user, a.pass = p.plan.Directory.User(from, s.User)
-	var f *Failure
-	for try := range max(p.Tries, 1) {
-		if f = grant(a, ctx); f == nil {
-			break
-		}
-		if f.Class == stats.Cancelled {
-			return f
-		}
-		p.failures.Add(1)
-		p.first.CompareAndSwap(nil, f)
-		if f.Class == stats.Status4xx || f.Class == stats.WrongAnswer {
-			return f // asking again would not help
-		}
-		if !pause(ctx, time.Duration(try+1)*200*time.Millisecond) {
-			return f
-		}
-	}
+	f := p.try(ctx, func() *Failure { return grant(a, ctx) })
 	if f != nil {
 		return f
 	}
@@ -155,6 +142,70 @@ func (p *Pool) open(ctx context.Context, a *Actor, k int) *Failure {
 	s.tokens.Store(&granted)
 	s.stale.Store(false)
 	return nil
+}
+
+// try asks for tokens until they are granted, Tries times at most.
+func (p *Pool) try(ctx context.Context, grant func() *Failure) *Failure {
+	var f *Failure
+	for try := range max(p.Tries, 1) {
+		if f = grant(); f == nil {
+			return nil
+		}
+		if f.Class == stats.Cancelled {
+			return f
+		}
+		p.failures.Add(1)
+		p.first.CompareAndSwap(nil, f)
+		if f.Class == stats.Status4xx || f.Class == stats.Expired || f.Class == stats.WrongAnswer {
+			return f // asking again would not help
+		}
+		if !pause(ctx, time.Duration(try+1)*200*time.Millisecond) {
+			return f
+		}
+	}
+	return f
+}
+
+// refresh gives a session new tokens for its refresh token.
+func (p *Pool) refresh(ctx context.Context, a *Actor, s *Session) *Failure {
+	old := s.tokens.Load()
+	a.clientID, a.secret = p.plan.Directory.Client(s.Realm, s.Client)
+	if f := p.try(ctx, func() *Failure { return a.grantRefresh(ctx, s, old) }); f != nil {
+		return f
+	}
+	granted := a.granted
+	s.tokens.Store(&granted)
+	return nil
+}
+
+// refreshable tells whether a session is to be renewed by its refresh token:
+// not where the server takes it no longer or its end is near as well, nor where
+// a flow of the test refreshes sessions itself, since a token that two use at
+// once may be refused to both.
+func (p *Pool) refreshable(s *Session, now time.Time) bool {
+	t := s.tokens.Load()
+	return t.Refresh != "" && !p.needs.refresh && !s.stale.Load() && !nearEnd(t.Granted, t.RefreshExpires, now)
+}
+
+// renew makes a session usable again.
+func (p *Pool) renew(ctx context.Context, a *Actor, k int) *Failure {
+	s := p.sessions[k]
+	if p.refreshable(s, p.plan.WallClock()) {
+		f := p.refresh(ctx, a, s)
+		if f == nil {
+			p.refreshed.Add(1)
+			return nil
+		}
+		if f.Class != stats.Status4xx && f.Class != stats.Expired {
+			return f // the session itself may be as good as before
+		}
+		s.stale.Store(true)
+	}
+	f := p.open(ctx, a, k)
+	if f == nil {
+		p.reopened.Add(1)
+	}
+	return f
 }
 
 func pause(ctx context.Context, d time.Duration) bool {
@@ -172,8 +223,16 @@ func pause(ctx context.Context, d time.Duration) bool {
 // start, because a test is running.
 const keepers = 4
 
-// Keep opens sessions anew when their tokens near their end or the server no
-// longer takes them, until ctx ends.
+// The pause after a renewal that was refused doubles from one to the other.
+const (
+	leastPause = time.Second
+	mostPause  = time.Minute
+)
+
+// Keep renews sessions whose tokens near their end or are no longer taken by
+// the server, until ctx ends. A session whose renewal is refused is left alone
+// for a while that doubles each time, up to a minute: a server in trouble is
+// not to be asked ever again.
 func (p *Pool) Keep(ctx context.Context) {
 	due := make(chan int)
 	var wg sync.WaitGroup
@@ -182,10 +241,16 @@ func (p *Pool) Keep(ctx context.Context) {
 			a := p.actor()
 			defer a.Renew()
 			for k := range due {
-				if f := p.open(ctx, a, k); f == nil {
-					p.reopened.Add(1)
+				s := p.sessions[k]
+				switch f := p.renew(ctx, a, k); {
+				case f == nil:
+					s.pause, s.notBefore = 0, time.Time{}
+				case f.Class != stats.Cancelled:
+					p.refused.Add(1)
+					s.pause = min(max(2*s.pause, leastPause), mostPause)
+					s.notBefore = p.plan.WallClock().Add(s.pause)
 				}
-				p.sessions[k].renewing.Store(false)
+				s.renewing.Store(false)
 			}
 		})
 	}
@@ -197,6 +262,10 @@ func (p *Pool) Keep(ctx context.Context) {
 			if !s.due(p.needs.access, p.needs.refresh, now) || !s.renewing.CompareAndSwap(false, true) {
 				continue
 			}
+			if now.Before(s.notBefore) {
+				s.renewing.Store(false)
+				continue
+			}
 			select {
 			case due <- k:
 			case <-ctx.Done():
@@ -206,8 +275,20 @@ func (p *Pool) Keep(ctx context.Context) {
 	}
 }
 
+// Renewals count what keeping sessions usable took while load was sent.
+type Renewals struct {
+	// Refreshed are those that a refresh token was enough for, Reopened those
+	// that needed another login, Refused the tries that gave no tokens.
+	Refreshed, Reopened, Refused int
+}
+
+// Renewals so far.
+func (p *Pool) Renewals() Renewals {
+	return Renewals{Refreshed: int(p.refreshed.Load()), Reopened: int(p.reopened.Load()), Refused: int(p.refused.Load())}
+}
+
 // Counts says how many were wanted and open, how many tries failed, and how
-// many were opened anew.
+// many were opened anew by another login.
 func (p *Pool) Counts() (wanted, open, failures, reopened int) {
 	for _, s := range p.sessions {
 		if s.tokens.Load() != nil {

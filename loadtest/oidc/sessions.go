@@ -2,6 +2,7 @@ package oidc
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,10 @@ type Session struct {
 	// stale is set when the server no longer takes its tokens.
 	stale    atomic.Bool
 	renewing atomic.Bool // in the hands of the pool
+	// Theirs who set renewing: how long the pool lets the session alone after
+	// a refusal, and until when.
+	pause     time.Duration
+	notBefore time.Time
 }
 
 // Tokens are the session's current ones; nil before it was opened.
@@ -42,22 +47,51 @@ func nearEnd(granted, end, now time.Time) bool {
 	return !now.Before(end.Add(-min(time.Minute, end.Sub(granted)/3)))
 }
 
-// session draws one of the actor's own sessions and sets whom it is for.
+// draws is how often an actor draws for a session that is not stale.
+const draws = 3
+
+// session draws one of the actor's own sessions and sets whom it is for. One
+// that waits to be opened anew is passed over where others are found: its
+// failure was counted, and one session that was lost is not to be met again and
+// again.
 func (a *Actor) session() (*Session, *Tokens) {
 	s := a.sessions[a.rnd.IntN(len(a.sessions))]
+	for try := 1; try < draws && s.stale.Load(); try++ {
+		s = a.sessions[a.rnd.IntN(len(a.sessions))]
+	}
 	a.clientID, a.secret = a.plan.Directory.Client(s.Realm, s.Client)
 	a.user, a.pass = s.Name, ""
 	return s, s.tokens.Load()
 }
 
-// onSession runs one request on a session; where its tokens turn out to be too
-// old, it is marked to be opened anew.
+// onSession runs one request on a session. Where the answer says that its
+// tokens are no longer taken it is marked to be opened anew; the failure keeps
+// its own class.
 func (a *Actor) onSession(ctx context.Context, op string, s *Session, check func(*Actor) *Failure) *Failure {
 	f := a.step(ctx, op, check)
-	if f != nil && f.Class == stats.Expired {
+	if f != nil && (f.Class == stats.Expired || a.lost(op, f)) {
 		s.stale.Store(true)
 	}
 	return f
+}
+
+// lost tells whether a failure of op says that the session is no more: to a
+// bearer token 401 (RFC 6750, 3.1), to a refresh token invalid_grant (RFC 6749,
+// 5.2), which Keycloak says also of one that was used before, and of
+// introspection active: false. 401 from the two endpoints where clients
+// authenticate is about the client.
+func (a *Actor) lost(op string, f *Failure) bool {
+	switch {
+	case f.Status == 0: // no answer
+		return false
+	case op == Introspect:
+		c, err := parseClaims(a.ans.Body)
+		return f.Status == 200 && err == nil && !c.Active
+	case op == Refresh, op == Entitlement && f.Status == 400:
+		var r refusal
+		return f.Status == 400 && json.Unmarshal(a.ans.Body, &r) == nil && r.Error == "invalid_grant"
+	}
+	return f.Status == 401
 }
 
 func (a *Actor) userinfo(ctx context.Context) *Failure {
@@ -93,17 +127,24 @@ func (a *Actor) sameUser(c claims) *Failure {
 
 func (a *Actor) refresh(ctx context.Context) *Failure {
 	s, t := a.session()
+	f := a.grantRefresh(ctx, s, t)
+	if f == nil {
+		granted := a.granted
+		s.tokens.Store(&granted)
+	}
+	return f
+}
+
+// grantRefresh asks for new tokens of a session with its refresh token, as the
+// client that the actor has taken.
+func (a *Actor) grantRefresh(ctx context.Context, s *Session, t *Tokens) *Failure {
 	a.form = a.form[:0]
 	a.field("grant_type", "refresh_token")
 	a.field("refresh_token", t.Refresh)
 	a.asClient(a.plan.Realms[s.Realm].Token)
 	f := a.onSession(ctx, Refresh, s, (*Actor).checkGrant)
-	if f == nil {
-		granted := a.granted
-		if granted.Refresh == "" { // the server lets the old one live on
-			granted.Refresh, granted.RefreshExpires = t.Refresh, t.RefreshExpires
-		}
-		s.tokens.Store(&granted)
+	if f == nil && a.granted.Refresh == "" { // the server lets the old one live on
+		a.granted.Refresh, a.granted.RefreshExpires = t.Refresh, t.RefreshExpires
 	}
 	return f
 }
