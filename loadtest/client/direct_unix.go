@@ -57,7 +57,7 @@ func (d *direct) run(fd uintptr) bool {
 		return d.write(int(fd))
 	}
 	for {
-		n, err := syscall.Read(int(fd), d.raw.in.room())
+		n, err := readAtOnce(int(fd), d.raw.in.room())
 		switch {
 		case err == syscall.EINTR:
 			continue
@@ -76,7 +76,7 @@ func (d *direct) run(fd uintptr) bool {
 
 func (d *direct) write(fd int) (done bool) {
 	for {
-		n, err := syscall.Write(fd, d.raw.out)
+		n, err := writeAtOnce(fd, d.raw.out)
 		switch {
 		case err == syscall.EINTR:
 			continue
