@@ -378,6 +378,81 @@ func TestTLSAndHTTP2(t *testing.T) {
 	}
 }
 
+// A form or document may send the client of a plain http server to https.
+func TestRawClientNeverSpeaksPlainToTLS(t *testing.T) {
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.TLS.ServerName+"secure") }))
+	defer secure.Close()
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "plain") }))
+	defer plain.Close()
+	c := NewRaw(Config{Timeout: 5 * time.Second, TLS: &tls.Config{InsecureSkipVerify: true}})
+	defer c.Renew()
+	var a Response
+	for i, want := range []string{"plain", "secure", "plain", "secure"} {
+		to := map[string]string{"plain": plain.URL, "secure": secure.URL}[want]
+		if err := c.Do(t.Context(), &Request{Method: "GET", To: endpoint(t, to)}, &a); err != nil {
+			t.Fatal(err)
+		}
+		if string(a.Body) != want || a.Timing.Reused != (i > 1) {
+			t.Errorf("request %d to %s: answered by %s, reused %v", i, want, a.Body, a.Timing.Reused)
+		}
+		if shaken := a.Timing.Phases[stats.TLSHandshaking] > 0; shaken != (i == 1) {
+			t.Errorf("request %d to %s: TLS handshake %v", i, want, shaken)
+		}
+		checkTiming(t, &a)
+	}
+	c.Renew()
+	if err := c.Do(t.Context(), &Request{Method: "GET", To: endpoint(t, secure.URL)}, &a); err != nil || a.Timing.Reused {
+		t.Errorf("after Renew: error %v, reused %v", err, a.Timing.Reused)
+	}
+}
+
+func TestManyRequestsOverOneConnection(t *testing.T) {
+	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		if r.Method == "HEAD" {
+			w.Header().Set("Content-Length", "5000000") // more than may be read
+			return
+		}
+		_, _ = fmt.Fprintf(w, "%s %s %s %s", r.Method, r.URL.RawQuery, r.Header.Get("X-Number"), b)
+	})
+	plain := httptest.NewServer(echo)
+	defer plain.Close()
+	secure := httptest.NewUnstartedServer(echo)
+	secure.EnableHTTP2 = true
+	secure.StartTLS()
+	defer secure.Close()
+	for _, tt := range []struct {
+		name, url string
+		make      func(Config) Client
+	}{{"raw", plain.URL, NewRaw}, {"standard", plain.URL, NewStandard}, {"HTTP/2", secure.URL, NewStandard}} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := tt.make(Config{Timeout: 10 * time.Second, TLS: &tls.Config{InsecureSkipVerify: true}})
+			defer c.Renew()
+			var a Response
+			var r Request
+			for i := range 300 { // what one request leaves behind must not reach the next
+				number := fmt.Sprint(i)
+				method := []string{"GET", "POST", "HEAD"}[i%3]
+				r = Request{Method: method, To: endpoint(t, tt.url+"/?"+number), Header: []Field{{"X-Number", number}}}
+				want := ""
+				switch method {
+				case "POST":
+					r.Body = []byte(strings.Repeat(number, i))
+					want = "POST " + number + " " + number + " " + string(r.Body)
+				case "GET":
+					want = "GET " + number + " " + number + " "
+				}
+				if err := c.Do(t.Context(), &r, &a); err != nil {
+					t.Fatal(err)
+				}
+				if string(a.Body) != want || a.Timing.Reused != (i > 0) {
+					t.Fatalf("request %d: %.60q, reused %v; wanted %.60q", i, a.Body, a.Timing.Reused, want)
+				}
+			}
+		})
+	}
+}
+
 func TestDialAddressLeavesTheHost(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Host) }))
 	defer server.Close()

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -49,9 +50,12 @@ type standard struct {
 
 // outgoing is what net/http reads while it sends a request.
 type outgoing struct {
-	header http.Header
-	body   []byte
-	reader bytes.Reader
+	request *http.Request // with the context that it was made for
+	header  http.Header
+	agent   []string
+	body    []byte
+	reader  bytes.Reader
+	again   func() (io.ReadCloser, error) // the body once more
 }
 
 // Renew closes what is kept.
@@ -227,46 +231,66 @@ func (s *standard) Do(ctx context.Context, r *Request, a *Response) error {
 	return nil
 }
 
-func (s *standard) exchange(r *Request, a *Response) (err error) {
-	if s.sent == nil {
-		s.sent = &outgoing{header: http.Header{}}
+func (s *standard) exchange(r *Request, a *Response) error {
+	resp, err := s.transport.RoundTrip(s.outgoing(r))
+	if err != nil {
+		return err
 	}
+	a.Status, a.standard = resp.StatusCode, resp.Header
+	if resp.Body != http.NoBody { // an answer to HEAD has a length, too
+		a.Body, err = readBody(a.Body, resp.Body, resp.ContentLength, s.MaxBody)
+	}
+	if cerr := resp.Body.Close(); err == nil && cerr != nil {
+		err = cerr
+	}
+	return err
+}
+
+// outgoing makes the request that net/http sends, out of the last one's memory
+// where that is done with.
+func (s *standard) outgoing(r *Request) *http.Request {
 	o := s.sent
+	if o == nil {
+		o = &outgoing{header: http.Header{}, agent: []string{s.UserAgent}}
+		o.request = (&http.Request{Header: o.header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(s.ctx)
+		o.again = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(o.body)), nil }
+		s.sent = o
+	}
 	clear(o.header)
-	o.header["User-Agent"] = []string{s.UserAgent}
+	o.header["User-Agent"] = o.agent
 	for _, f := range r.Header {
 		o.header.Add(f.Name, f.Value)
 	}
-	req := (&http.Request{
-		Method: r.Method, URL: r.To.URL, Host: r.To.URL.Host, Header: o.header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-	}).WithContext(s.ctx)
+	req := o.request
+	req.Method, req.URL, req.Host = r.Method, r.To.URL, r.To.URL.Host
+	req.Body, req.GetBody, req.ContentLength = http.NoBody, nil, 0
 	if len(r.Body) > 0 {
 		o.body = append(o.body[:0], r.Body...)
 		o.reader.Reset(o.body)
-		req.Body, req.ContentLength = io.NopCloser(&o.reader), int64(len(o.body))
-		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(o.body)), nil }
-	} else {
-		req.Body = http.NoBody
+		req.Body, req.GetBody, req.ContentLength = io.NopCloser(&o.reader), o.again, int64(len(o.body))
 	}
-	resp, err := s.transport.RoundTrip(req)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if cerr := resp.Body.Close(); err == nil && cerr != nil {
-			err = cerr
+	return req
+}
+
+// leastRoom is how much an answer's body is read at once, in bytes.
+const leastRoom = 512
+
+// readBody reads a body of at most limit bytes to its end, into the memory of
+// b. length is what the header says, -1 for nothing.
+func readBody(b []byte, from io.Reader, length, limit int64) ([]byte, error) {
+	b = slices.Grow(b[:0], int(min(max(length, 0), limit))+leastRoom)
+	for {
+		n, err := from.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		switch {
+		case int64(len(b)) > limit:
+			return b, tooLarge(limit)
+		case err == io.EOF:
+			return b, nil
+		case err != nil:
+			return b, err
+		case cap(b)-len(b) < leastRoom:
+			b = slices.Grow(b, leastRoom)
 		}
-	}()
-	a.Status, a.standard = resp.StatusCode, resp.Header
-	buf := bytes.NewBuffer(a.Body)
-	n, err := buf.ReadFrom(io.LimitReader(resp.Body, s.MaxBody+1))
-	a.Body = buf.Bytes()
-	if err != nil {
-		return err
 	}
-	if n > s.MaxBody {
-		return tooLarge(s.MaxBody)
-	}
-	return nil
 }
