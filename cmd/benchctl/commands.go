@@ -13,7 +13,7 @@ import (
 // commands is what benchctl can do, in the order of a first campaign.
 func commands() []*command {
 	return []*command{
-		initCommand(), validateCommand(), fmtCommand(), scenariosCommand(),
+		initCommand(), validateCommand(), fmtCommand(), scenariosCommand(), doctorCommand(),
 		planCommand(), provisionCommand(), statusCommand(), seedCommand(),
 		restartCommand(), testCommand(), runCommand(), reportCommand(),
 		logsCommand(), execCommand(), teardownCommand(), idpCommand(),
