@@ -29,11 +29,11 @@ func mainSegment(segments []*segment) *segment {
 // result puts everything together.
 func (e *engine) result(started time.Time, segments []*segment, cause error) *Result {
 	r := e.emptyResult(started)
-	r.Series, r.Samples = e.watch.series, e.rec.samples
+	r.Series, r.Samples = e.watch.series.series(), e.rec.samples
 	whole := e.rec.figures(e.rec.all()...)
 	r.Whole = &Totals{
 		Seconds: (e.Clock.Now() - e.origin).Seconds(), Operations: whole.asOperations(),
-		Iterations: operationOf(whole.iterations, false), HTTP: operationOf(whole.all, true),
+		Iterations: operationOf(whole.iterations), HTTP: operationOf(whole.all),
 	}
 	interrupted, early := interruption(cause)
 	if len(segments) == 0 {
@@ -44,12 +44,16 @@ func (e *engine) result(started time.Time, segments []*segment, cause error) *Re
 	r.MeasuredS, r.Rate = best.seen.seconds(), best.rate
 	r.Operations, r.Iterations, r.HTTP = best.operations, best.iterations, best.http
 	r.Checks = Checks{Passed: best.figures.all.Successes(), Failed: best.figures.all.Failures()}
-	r.VUs, r.SUT, r.Thresholds = best.seen.vus, best.seen.sut, best.thresholds
+	r.VUs, r.Thresholds = best.seen.vus, best.thresholds
+	if best.seen.sut != nil {
+		r.SUT = best.seen.sut
+	}
 	r.Engine = engineOf(segments)
 	r.Engine.MaxRSSBytes = max(r.Engine.MaxRSSBytes, e.OwnUse().MaxRSSBytes)
 	var doubts, missed []string
 	for _, s := range segments {
 		doubts = append(doubts, s.prefixed(s.doubts)...)
+		r.Warnings = append(r.Warnings, s.prefixed(append(s.seen.renewed(), s.notes...))...)
 		if s.seen.sutErr != nil {
 			r.Warnings = append(r.Warnings, "the target's usage could not be read: "+s.seen.sutErr.Error())
 		}
@@ -138,12 +142,16 @@ func engineOf(segments []*segment) EngineUse {
 func (e *engine) emptyResult(started time.Time) *Result {
 	r := &Result{
 		Schema: Schema, Test: e.Settings, Started: started.UTC(), Reasons: []string{},
-		Operations: map[string]*Operation{}, Iterations: operationOf(stats.NewFigures(), false),
-		Thresholds: []ThresholdResult{}, Warnings: e.warnings,
+		Operations: map[string]*Operation{}, Iterations: operationOf(stats.NewFigures()),
+		Thresholds: []ThresholdResult{}, Warnings: e.warnings, SUT: map[string]Usage{},
 	}
 	if e.pool != nil {
 		wanted, open, failures, reopened := e.pool.Counts()
-		r.Sessions = &SessionSetup{Wanted: wanted, Opened: open, Failures: failures, Reopened: reopened, Seconds: e.sessionsIn.Seconds()}
+		renewals := e.pool.Renewals()
+		r.Sessions = &SessionSetup{
+			Wanted: wanted, Opened: open, Failures: failures, Reopened: reopened, Seconds: e.sessionsIn.Seconds(),
+			Refreshed: renewals.Refreshed, Refused: renewals.Refused,
+		}
 	}
 	return r
 }

@@ -110,6 +110,9 @@ func prepare(ctx context.Context, s Settings, o Options) (*engine, error) {
 	if err := plan.Prepare(within, e.newClient); err != nil {
 		return nil, err
 	}
+	if o.Dial == nil {
+		e.warnings = append(e.warnings, s.placeNotes(within)...)
+	}
 	return e, nil
 }
 
@@ -210,14 +213,14 @@ func (e *engine) newVU(number int) *vu {
 // iterate runs one iteration, counted in w, and says how it ended.
 func (v *vu) iterate(ctx context.Context, w *window, intended time.Duration) stats.Class {
 	e := v.engine
-	v.meter.window = w
+	v.meter.window, v.meter.phases = w, [stats.NumPhases]time.Duration{}
 	if e.NewConns {
 		v.Renew()
 	}
 	begin := e.Clock.Now()
 	failure := v.Iterate(ctx, e.pickFlow(v.rnd), intended)
 	end := e.Clock.Now()
-	s := stats.Sample{Response: end - intended, Service: end - begin}
+	s := stats.Sample{Response: end - intended, Service: end - begin, Phases: v.meter.phases}
 	if failure != nil {
 		s.Class = failure.Class
 	}

@@ -1,6 +1,8 @@
 package loadtest
 
 import (
+	"errors"
+
 	"github.com/benchctl/benchctl/loadtest/stats"
 )
 
@@ -22,17 +24,15 @@ func errorsOf(classes [stats.NumClasses]int64) map[string]int64 {
 }
 
 // operationOf gives the figures of one kind of request, or of iterations.
-func operationOf(f *stats.Figures, withPhases bool) *Operation {
+func operationOf(f *stats.Figures) *Operation {
 	o := &Operation{
 		Requests: f.Done(), Failures: f.Failures(), Errors: errorsOf(f.Classes),
 		BytesIn: f.BytesIn, BytesOut: f.BytesOut,
 		ResponseMS: latencyOf(f.Response), ServiceMS: latencyOf(f.Service),
+		PhasesMS: make(map[string]Latency, stats.NumPhases),
 	}
-	if withPhases {
-		o.PhasesMS = map[string]Latency{}
-		for p, s := range f.Phases {
-			o.PhasesMS[stats.Phase(p).String()] = latencyOf(s)
-		}
+	for p, s := range f.Phases {
+		o.PhasesMS[stats.Phase(p).String()] = latencyOf(s)
 	}
 	return o
 }
@@ -64,13 +64,16 @@ func (r *recorder) figures(windows ...*window) figuresOf {
 		f.dropped += w.dropped.Load()
 	}
 	f.iterations.BytesIn, f.iterations.BytesOut = f.all.BytesIn, f.all.BytesOut
+	if len(r.operations) == 1 { // an iteration is one request
+		f.iterations.Phases = f.all.Phases
+	}
 	return f
 }
 
 func (f figuresOf) asOperations() map[string]*Operation {
 	m := map[string]*Operation{}
 	for name, g := range f.operations {
-		m[name] = operationOf(g, true)
+		m[name] = operationOf(g)
 	}
 	return m
 }
@@ -89,21 +92,21 @@ func (f figuresOf) histograms() (map[string][]byte, error) {
 		m[name] = b
 		return nil
 	}
-	for name, g := range f.operations {
-		if err := add(name+"/response", g.Response); err != nil {
-			return nil, err
-		}
-		if err := add(name+"/service", g.Service); err != nil {
-			return nil, err
+	whole := func(name string, g *stats.Figures) error {
+		if err := errors.Join(add(name+"/response", g.Response), add(name+"/service", g.Service)); err != nil {
+			return err
 		}
 		for p, s := range g.Phases {
 			if err := add(name+"/"+stats.Phase(p).String(), s); err != nil {
-				return nil, err
+				return err
 			}
 		}
+		return nil
 	}
-	if err := add("iterations/response", f.iterations.Response); err != nil {
-		return nil, err
+	for name, g := range f.operations {
+		if err := whole(name, g); err != nil {
+			return nil, err
+		}
 	}
-	return m, add("iterations/service", f.iterations.Service)
+	return m, whole("iterations", f.iterations)
 }

@@ -72,10 +72,10 @@ func TestWhoIsTheLimit(t *testing.T) {
 		{"stalled server, connections", connections, stalled, 0, false},
 		{"slow server, closed", closed, slow, 0, false},
 		{"slow server, open", open, slow, 0, false},
-		{"starved, closed", closed, well, 100 * ms, true},
+		{"starved, closed", closed, well, 200 * ms, true},
 		{"starved, open", open, well, 100 * ms, true},
-		{"starved, connections", connections, well, 100 * ms, true},
-		{"starved, closed, slow server", closed, slow, 100 * ms, true},
+		{"starved, connections", connections, well, 200 * ms, true},
+		{"starved, closed, slow server", closed, slow, 200 * ms, true},
 		{"starved, open, stalled server", open, stalled, 100 * ms, true},
 		{"starved a little, closed", closed, well, 4 * ms, false},
 		{"starved a little, open", open, well, 4 * ms, false},
@@ -88,6 +88,7 @@ func TestWhoIsTheLimit(t *testing.T) {
 					o.Timer = func(c pace.Clock) pace.Timer {
 						return &starving{Timer: pace.SleepTimer(c), last: begin, up: tt.starved}
 					}
+					o.HeartbeatTimer = o.Timer
 				}
 				s := jwksSettings(tt.load)
 				s.Thresholds = []string{"errors < 1%"}
@@ -175,6 +176,21 @@ func TestStarvedForReal(t *testing.T) {
 	}
 }
 
+func TestLateHeartbeatsAreTold(t *testing.T) {
+	g := generator{use: EngineUse{LatenessMS: Latency{P99: 12}}, timed: 500}
+	if got := fmt.Sprint(g.notes()); !strings.Contains(got, "woken 12.0 ms late or more in 1 % of the tries") {
+		t.Errorf("notes %s", got)
+	}
+	for name, quiet := range map[string]generator{
+		"few": {use: g.use, timed: 499}, "open": {use: g.use, timed: 500, open: true},
+		"in time": {timed: 500}, "slow answers": {use: g.use, timed: 500, response: 300},
+	} {
+		if got := quiet.notes(); got != nil {
+			t.Errorf("%s: notes %q", name, got)
+		}
+	}
+}
+
 func TestGeneratorLimits(t *testing.T) {
 	late := func(p50, p90, p99 float64) EngineUse {
 		return EngineUse{LatenessMS: Latency{P50: p50, P90: p90, P99: p99, Max: 1000}}
@@ -193,9 +209,12 @@ func TestGeneratorLimits(t *testing.T) {
 		{"half of a handful", generator{use: late(6, 50, 50), open: true, timed: 49}, "half of the starts were 6.0 ms"},
 		{"nine starts prove nothing", generator{use: late(50, 50, 50), open: true, timed: 9}, ""},
 		{"a slow server is no excuse in an open model", generator{use: late(0, 0, 6), open: true, timed: 500, response: 1000}, "limit 5 ms"},
-		{"woken late", generator{use: late(0, 0, 6), timed: 500, response: 10}, "it was woken 6.0 ms late or more in 1 % of the tries (limit 5 ms)"},
-		{"woken late beside slow answers", generator{use: late(0, 0, 29), timed: 500, response: 300}, ""},
-		{"woken too late beside slow answers", generator{use: late(0, 0, 31), timed: 500, response: 300}, "limit 30 ms"},
+		{"woken late", generator{use: late(0, 6, 60), timed: 500, response: 10}, "it was woken 6.0 ms late or more in 10 % of the tries (limit 5 ms)"},
+		{"woken late at times", generator{use: late(0, 4, 60), timed: 500, response: 10}, ""},
+		{"woken late in a short run", generator{use: late(0, 20, 60), timed: 499, response: 10}, ""},
+		{"woken late half of a short run", generator{use: late(6, 20, 60), timed: 499, response: 10}, "half of the tries"},
+		{"woken late beside slow answers", generator{use: late(0, 14, 14), timed: 500, response: 300}, ""},
+		{"woken too late beside slow answers", generator{use: late(0, 16, 16), timed: 500, response: 300}, "limit 15 ms"},
 		{"dropped", generator{use: EngineUse{Dropped: 1}, open: true}, "1 starts were dropped"},
 		{"no room", generator{use: EngineUse{CPUSeconds: 19}}, "19.0 CPU-s of the 20.0"},
 		{"some room", generator{use: EngineUse{CPUSeconds: 17}}, ""},

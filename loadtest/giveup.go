@@ -44,7 +44,7 @@ func (w *watcher) checkAbort(st *stage, now time.Duration) {
 	t := w.e.rec.totals()
 	seen.to, seen.done[1], seen.served[1], seen.use[1] = now, t.done, t.served(), seen.use[0]
 	seg := w.e.segmentOf(st, seen)
-	_, missed := judge(w.abort, judgedOn{rate: seg.rate, iterations: seg.iterations, operations: seg.operations, seconds: seen.seconds(), mix: len(w.e.Mix) > 0})
+	_, missed := judge(w.abort, judgedOn{rate: seg.rate, dropped: seg.use.Dropped, iterations: seg.iterations, operations: seg.operations, seconds: seen.seconds(), mix: len(w.e.Mix) > 0})
 	for i, m := range missed {
 		missed[i] = "ended early on " + m
 	}

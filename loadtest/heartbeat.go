@@ -15,9 +15,10 @@ const beatsPerSecond = 100
 // beat measures how late the generator is woken while a closed model runs. Such
 // a model has no intended starts to be late for, but a generator that waits for
 // a processor reads each answer late all the same. What a held-up beat delays is
-// caught up and counted, each from when it was due.
+// caught up and counted, each from when it was due. An idle machine's timers
+// round up to a millisecond, which is far below what counts as late.
 func (e *engine) beat(ctx context.Context, st *stage) {
-	timer := e.Timer(e.Clock)
+	timer := e.HeartbeatTimer(e.Clock)
 	defer func() { _ = timer.Close() }() // it only watches: nothing hangs on it
 	length := min(st.shape.Total(), forLong)
 	// It ends with the stage: with ctx, or when there are no beats any more.

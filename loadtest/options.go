@@ -19,6 +19,11 @@ type Options struct {
 	// Timer makes what waits for the intended starts of an open model; nil for
 	// the most exact one of this system.
 	Timer func(pace.Clock) pace.Timer
+	// HeartbeatTimer makes what a closed model's generator waits for its
+	// heartbeats with; nil for one on time.NewTimer. Unlike the exact one, which
+	// a busy Go scheduler looks at only every 10 ms, that one fires between any
+	// two goroutines: what is late is the process.
+	HeartbeatTimer func(pace.Clock) pace.Timer
 	// WallClock dates the run, cookies and tokens; nil for time.Now.
 	WallClock func() time.Time
 	// Rand makes the random source of the virtual user or helper with that
@@ -83,6 +88,8 @@ type Progress struct {
 	Rate, TargetRate           float64
 	P50MS, P95MS, P99MS        float64
 	Started, Completed, Failed int64
+	// Dropped of those Started were not made, because too many were waiting.
+	Dropped int64
 	// Errors counts failures by class, all operations together.
 	Errors map[string]int64
 	// VUs are the virtual users or connections at work.
@@ -106,6 +113,9 @@ func (o Options) withDefaults(seed int64) Options {
 	}
 	if o.Timer == nil {
 		o.Timer = pace.NewTimer
+	}
+	if o.HeartbeatTimer == nil {
+		o.HeartbeatTimer = pace.SleepTimer
 	}
 	if o.WallClock == nil {
 		o.WallClock = time.Now

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/benchctl/benchctl/loadtest/oidc"
 	"github.com/benchctl/benchctl/loadtest/stats"
@@ -94,10 +95,10 @@ func (r *recorder) resetActive() {
 
 // totals are counts over all windows.
 type totals struct {
-	started, done, failed int64
-	classes               [stats.NumClasses]int64
-	response              *stats.Snapshot
-	operations            []opTotals
+	started, dropped, done, failed int64
+	classes                        [stats.NumClasses]int64
+	response                       *stats.Snapshot
+	operations                     []opTotals
 }
 
 // opTotals are those of one operation.
@@ -114,6 +115,7 @@ func (r *recorder) totals() totals {
 	}
 	for _, w := range r.all() {
 		t.started += w.started.Load()
+		t.dropped += w.dropped.Load()
 		w.Iterations.AddCounts(&t.classes, nil, nil, t.response)
 		for i := range t.operations {
 			o := &t.operations[i]
@@ -142,10 +144,16 @@ func doneOf(classes [stats.NumClasses]int64) (done, failed int64) {
 type meter struct {
 	*recorder
 	window *window
+	phases [stats.NumPhases]time.Duration // of this iteration so far
 }
 
 // Request implements oidc.Meter.
-func (m *meter) Request(op int, s *stats.Sample) { m.window.Op(op).Record(s) }
+func (m *meter) Request(op int, s *stats.Sample) {
+	m.window.Op(op).Record(s)
+	for i, d := range s.Phases {
+		m.phases[i] += d
+	}
+}
 
 // Wants implements oidc.Meter.
 func (m *meter) Wants(c stats.Class) bool { return m.wants(c) }

@@ -71,8 +71,8 @@ type Totals struct {
 
 // Rate compares what was asked for with what happened, in iterations per
 // second of the measured window. Target is 0 in closed models. Started are
-// those that were meant to start in it, Completed those that ended in it,
-// failures included.
+// those that were meant to start in it, dropped ones (EngineUse.Dropped)
+// included; Completed those that ended in it, failures included.
 type Rate struct {
 	Target    float64 `json:"target"`
 	Started   float64 `json:"started"`
@@ -82,7 +82,9 @@ type Rate struct {
 // Operation holds the figures of one kind of request, or of iterations, that
 // were meant to start in the measured window. Requests are successes and
 // failures; what the end of the run cut off is in neither, and in Errors as
-// "cancelled". Latencies are those of successes only.
+// "cancelled". Starts that were dropped were never made and are in neither as
+// well: EngineUse.Dropped counts them, and thresholds on the errors of
+// iterations take each for a failure. Latencies are those of successes only.
 type Operation struct {
 	Requests int64 `json:"requests"`
 	Failures int64 `json:"failures"`
@@ -95,8 +97,9 @@ type Operation struct {
 	ResponseMS Latency          `json:"response_ms"`
 	ServiceMS  Latency          `json:"service_ms"`
 	// PhasesMS has blocked (from asking for a connection until one is ready;
-	// of it dns, connecting, tls_handshaking), sending, waiting, receiving.
-	PhasesMS map[string]Latency `json:"phases_ms,omitempty"`
+	// of it dns, connecting, tls_handshaking), sending, waiting, receiving. Of
+	// iterations each is the sum over its requests.
+	PhasesMS map[string]Latency `json:"phases_ms"`
 }
 
 // Latency is a distribution in milliseconds.
@@ -111,7 +114,11 @@ type Latency struct {
 	Max  float64 `json:"max"`
 }
 
-// Step is one step of a ladder, a capacity search or a connection ladder.
+// Step is one step of a ladder, a capacity search or a connection ladder. Its
+// height is TargetRate in ladders of rates and searches, Connections in
+// connection ladders; VUs is kept for models that climb virtual users. Exactly
+// one of the three is there. Rate is what happened, with the same target in it
+// (0 for connections), which is never a height by itself.
 // Sustained tells that the test's thresholds held (where it names none: errors
 // < 1 %, rate >= 95 %, p95 < 250 ms) and that the generator was not the limit.
 type Step struct {
@@ -188,26 +195,46 @@ type FailureSample struct {
 	Text      string `json:"text"`
 }
 
-// SessionSetup is what opening sessions before a test took; counted apart.
+// SessionSetup is what opening sessions took, before a test in Seconds, and what
+// keeping them usable took while load was sent: Refreshed by their refresh
+// tokens, Reopened by another login, Refused in vain. None of it is among the
+// test's own requests. Failures are tries before and meanwhile.
 type SessionSetup struct {
-	Wanted   int     `json:"wanted"`
-	Opened   int     `json:"opened"`
-	Failures int     `json:"failures"`
-	Reopened int     `json:"reopened"`
-	Seconds  float64 `json:"seconds"`
+	Wanted    int     `json:"wanted"`
+	Opened    int     `json:"opened"`
+	Failures  int     `json:"failures"`
+	Reopened  int     `json:"reopened"`
+	Refreshed int     `json:"refreshed"`
+	Refused   int     `json:"refused"`
+	Seconds   float64 `json:"seconds"`
 }
 
-// Second is one second of the series of iterations. T is when it begins, in
-// seconds from the start of the load; Completed counts failures too, and VUs
-// are those there at its end.
+// Second is one point of the series of iterations: a second of a run of up to an
+// hour; of a longer one Length seconds, since a series has at most 3,600 points.
+// T is when it begins, in seconds from the start of the load. Started (without
+// what was dropped), Completed (failures too), Failed and Dropped are counts of
+// its whole length. VUs are those there at its end, P50, P95 and P99 response
+// times of what succeeded in it; of a point of several seconds they are those of
+// the highest second.
 type Second struct {
 	T         float64 `json:"t"`
+	Length    float64 `json:"length_s"`
 	Phase     string  `json:"phase"` // ramp-up, warm-up, steady, ramp-down, cool-down, drain
 	Started   int64   `json:"started"`
 	Completed int64   `json:"completed"`
 	Failed    int64   `json:"failed"`
+	Dropped   int64   `json:"dropped,omitempty"`
 	VUs       int     `json:"vus"`
 	P50       float64 `json:"p50_ms"`
 	P95       float64 `json:"p95_ms"`
 	P99       float64 `json:"p99_ms"`
+}
+
+// PerSecond is one of s's counts as a rate. Series from before Length was there
+// have a point each second.
+func (s Second) PerSecond(count int64) float64 {
+	if s.Length <= 0 {
+		return float64(count)
+	}
+	return float64(count) / s.Length
 }

@@ -291,3 +291,107 @@ func TestSessionsThatCannotBeOpened(t *testing.T) {
 		t.Fatalf("%s %v %+v", r.Verdict, r.Reasons, r.Sessions)
 	}
 }
+
+// Readers that know the agreed shape find every key, whatever the test.
+func TestKeysAreAlwaysThere(t *testing.T) {
+	for _, l := range []Load{
+		{Kind: Closed, VUs: 1, Hold: Seconds(time.Second)},
+		{Kind: ConstRate, Rate: 20, Connections: 1, Duration: Seconds(time.Second)},
+		{Kind: Ladder, Steps: []float64{10, 20}, Connections: 1, Duration: Seconds(time.Second)},
+		{Kind: Connections, Steps: []float64{1, 2}, Requests: 10},
+	} {
+		t.Run(l.Kind, func(t *testing.T) {
+			inBubble(t, scripted(after(10*ms)), func(t *testing.T, o Options, _ *pipes) {
+				b, err := json.Marshal(run(t, jwksSettings(l), o))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var m map[string]any
+				if err := json.Unmarshal(b, &m); err != nil {
+					t.Fatal(err)
+				}
+				for _, key := range []string{
+					"schema", "verdict", "reasons", "test", "started", "measured_s", "rate", "operations", "iterations",
+					"sut", "scenario", "repeat", "stand_in", "thresholds", "engine",
+				} {
+					if v, ok := m[key]; !ok || v == nil {
+						t.Errorf("%s is %v", key, v)
+					}
+				}
+				operation := m["operations"].(map[string]any)["jwks"].(map[string]any)
+				iterations := m["iterations"].(map[string]any)
+				for key := range operation {
+					if _, ok := iterations[key]; !ok {
+						t.Errorf("iterations have no %s", key)
+					}
+				}
+				for _, phase := range []string{"blocked", "dns", "connecting", "tls_handshaking", "sending", "waiting", "receiving"} {
+					if _, ok := iterations["phases_ms"].(map[string]any)[phase]; !ok {
+						t.Errorf("iterations have no phase %s", phase)
+					}
+				}
+				steps, _ := m["steps"].([]any)
+				if len(steps) != len(l.Steps) {
+					t.Fatalf("%d steps of %d", len(steps), len(l.Steps))
+				}
+				for i, st := range steps {
+					heights := 0
+					for _, key := range []string{"target_rate", "vus", "connections"} {
+						if v, ok := st.(map[string]any)[key]; ok {
+							heights++
+							if v != l.Steps[i] {
+								t.Errorf("step %d: %s is %v", i+1, key, v)
+							}
+						}
+					}
+					if _, ok := st.(map[string]any)["rate"].(map[string]any)["completed"]; !ok || heights != 1 {
+						t.Errorf("step %d has %d heights, rate %v", i+1, heights, st.(map[string]any)["rate"])
+					}
+				}
+			})
+		})
+	}
+}
+
+// The phases of an iteration are those of its requests together.
+func TestPhasesOfIterations(t *testing.T) {
+	inBubbleWithIDP(t, idp.Options{Shape: idp.Shape{Latency: delay(t, "10ms")}}, func(t *testing.T, o Options, _ *idp.Server) {
+		for flow, want := range map[string]float64{"jwks": 10, "login": 30} {
+			r := run(t, testSettings(bubbleURL, flow), o)
+			if w := r.Iterations.PhasesMS["waiting"]; !near(w.P50, want, 0.01) || !near(w.P99, want, 0.01) {
+				t.Errorf("%s: waiting %+v, wanted %g ms", flow, w, want)
+			}
+			if len(r.Histograms["iterations/waiting"]) == 0 {
+				t.Errorf("%s: no histogram of it", flow)
+			}
+		}
+	})
+}
+
+// Dropped starts count as failures of iterations, for they served nobody.
+func TestDroppedStartsAreErrors(t *testing.T) {
+	inBubble(t, scripted(after(200*ms)), func(t *testing.T, o Options, _ *pipes) {
+		s := jwksSettings(Load{Kind: ConstRate, Rate: 100, Duration: Seconds(10 * time.Second), Connections: 1, QueueLimit: 5})
+		s.Thresholds = []string{"errors < 1%", "jwks: errors < 1%"}
+		var last Progress
+		o.Progress = func(p Progress) { last = p }
+		r := run(t, s, o)
+		if r.Verdict != Invalid || r.Iterations.Failures != 0 || r.Iterations.Requests+r.Engine.Dropped != 1000 {
+			t.Errorf("verdict %s, %d iterations, %d failures, %d dropped", r.Verdict, r.Iterations.Requests, r.Iterations.Failures, r.Engine.Dropped)
+		}
+		share := float64(r.Engine.Dropped) / 10
+		if e := r.Thresholds[0]; e.OK || math.Abs(e.Value-share) > 0.01 || share < 90 {
+			t.Errorf("errors of iterations %+v, %g %% were dropped", e, share)
+		}
+		if e := r.Thresholds[1]; !e.OK || e.Value != 0 {
+			t.Errorf("errors of the requests that were made %+v", e)
+		}
+		var dropped, started int64
+		for _, p := range r.Series {
+			dropped, started = dropped+p.Dropped, started+p.Started
+		}
+		if dropped != r.Engine.Dropped || last.Dropped != dropped || started+dropped != 1000 || r.Rate.Started != 100 {
+			t.Errorf("series: %d dropped, %d started; progress %d dropped; rate %+v", dropped, started, last.Dropped, r.Rate)
+		}
+	})
+}

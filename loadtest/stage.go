@@ -42,7 +42,8 @@ type segment struct {
 	thresholds []ThresholdResult
 	missed     []string // objectives
 	doubts     []string // generator-limited
-	cut        bool     // short
+	notes      []string
+	cut        bool // short
 }
 
 func (s *segment) sustained() bool { return !s.cut && len(s.missed)+len(s.doubts) == 0 }
@@ -186,14 +187,14 @@ func (e *engine) runStage(ctx context.Context, st *stage, rule []threshold.Thres
 	}
 	seg := e.segmentOf(st, seen)
 	seg.cut = ctx.Err() != nil
-	seg.thresholds, seg.missed = judge(rule, judgedOn{rate: seg.rate, iterations: seg.iterations, operations: seg.operations, seconds: seen.seconds(), mix: len(e.Mix) > 0})
+	seg.thresholds, seg.missed = judge(rule, judgedOn{rate: seg.rate, dropped: seg.use.Dropped, iterations: seg.iterations, operations: seg.operations, seconds: seen.seconds(), mix: len(e.Mix) > 0})
 	return seg, nil
 }
 
 // segmentOf puts together what was seen of a stage.
 func (e *engine) segmentOf(st *stage, seen measured) *segment {
 	seg := &segment{stage: st, seen: seen, figures: e.rec.figures(st.measured)}
-	seg.operations, seg.iterations, seg.http = seg.figures.asOperations(), operationOf(seg.figures.iterations, false), operationOf(seg.figures.all, true)
+	seg.operations, seg.iterations, seg.http = seg.figures.asOperations(), operationOf(seg.figures.iterations), operationOf(seg.figures.all)
 	seconds := seen.seconds()
 	seg.rate.Target = st.rate
 	if seen.served[1] != nil {
@@ -213,10 +214,13 @@ func (e *engine) segmentOf(st *stage, seen measured) *segment {
 		LatenessMS: latencyOf(seg.figures.lateness), Dropped: seg.figures.dropped,
 		GCPauseMS: (seen.use[1].GCPause - seen.use[0].GCPause).Seconds() * 1000,
 	}
-	seg.doubts = generator{
+	own := generator{
 		use: seg.use, open: st.rate > 0, timed: int64(seg.figures.lateness.Count()),
 		response: seg.iterations.ResponseMS.P50, seconds: seconds, cores: e.cores(),
-	}.limits()
+	}
+	if seg.doubts = own.limits(); len(seg.doubts) == 0 {
+		seg.notes = own.notes()
+	}
 	seg.use.Limited = len(seg.doubts) > 0
 	return seg
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/benchctl/benchctl/loadtest/oidc"
 	"github.com/benchctl/benchctl/loadtest/pace"
 	"github.com/benchctl/benchctl/loadtest/stats"
 	"github.com/benchctl/benchctl/scenarios/threshold"
@@ -18,7 +19,7 @@ type watcher struct {
 	cancel context.CancelCauseFunc
 	total  time.Duration
 	abort  []threshold.Threshold
-	series []Second
+	series *timeline
 	last   totals
 	lastAt time.Duration // since the load began
 	// Since when every connection was refused, and since when nothing was
@@ -38,6 +39,7 @@ type measured struct {
 	done         [2]int64      // iterations finished until then
 	served       [2][]int64    // requests of each operation, likewise
 	use          [2]OwnUse
+	renewals     [2]oidc.Renewals
 	vus          VUs
 	sut          map[string]Usage
 	sutErr       error
@@ -51,7 +53,7 @@ func (m *measured) seconds() float64 {
 }
 
 func newWatcher(e *engine, cancel context.CancelCauseFunc) *watcher {
-	w := &watcher{e: e, cancel: cancel, total: e.total(), last: e.rec.totals()}
+	w := &watcher{e: e, cancel: cancel, total: e.total(), last: e.rec.totals(), series: newTimeline(seriesPoints)}
 	for _, text := range e.AbortOn {
 		if t, err := threshold.Parse(text); err == nil { // checked before
 			w.abort = append(w.abort, t)
@@ -153,6 +155,9 @@ func (w *watcher) mark(border int) {
 	t := w.e.rec.totals()
 	w.seen.done[border], w.seen.use[border] = t.done, w.e.OwnUse()
 	w.seen.served[border] = t.served()
+	if w.e.pool != nil {
+		w.seen.renewals[border] = w.e.pool.Renewals()
+	}
 }
 
 // served counts the requests of each operation that were answered or failed.
@@ -184,20 +189,20 @@ func (w *watcher) second(st *stage, now time.Duration) {
 	inStage := w.lastAt + w.e.origin - st.origin
 	phase := st.shape.PhaseAt(max(inStage, 0))
 	s := Second{
-		T: w.lastAt.Seconds(), Phase: string(phase), VUs: int(w.e.rec.active.Load()),
-		Started: t.started - w.last.started, Completed: t.done - w.last.done, Failed: t.failed - w.last.failed,
+		T: w.lastAt.Seconds(), Length: length, Phase: string(phase), VUs: int(w.e.rec.active.Load()), Dropped: t.dropped - w.last.dropped,
+		Started: t.started - w.last.started - (t.dropped - w.last.dropped), Completed: t.done - w.last.done, Failed: t.failed - w.last.failed,
 		P50: stats.MS(interval.Quantile(0.5)), P95: stats.MS(interval.Quantile(0.95)), P99: stats.MS(interval.Quantile(0.99)),
 	}
 	// What is left at the very end is no second of its own, unless something
 	// happened in it.
 	if length >= 0.5 || s.Started+s.Completed > 0 {
-		w.series = append(w.series, s)
+		w.series.add(s)
 	}
 	p := Progress{
 		Stage: StageLoad, Phase: string(phase), Elapsed: now, Total: w.total, Step: st.step, Steps: w.e.Load.course().Steps(),
 		Rate: float64(s.Completed) / length, TargetRate: st.rate * st.shape.Height(inStage),
 		P50MS: s.P50, P95MS: s.P95, P99MS: s.P99,
-		Started: t.started, Completed: t.done, Failed: t.failed, Errors: w.errors(&t), VUs: s.VUs,
+		Started: t.started, Completed: t.done, Failed: t.failed, Dropped: t.dropped, Errors: w.errors(&t), VUs: s.VUs,
 		Operations: w.operations(&t),
 	}
 	if st.step == 0 {

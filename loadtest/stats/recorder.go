@@ -163,9 +163,11 @@ type Window struct {
 	ops        []Counter
 }
 
-// NewWindow makes counters for n operations.
+// NewWindow makes counters for n operations. Iterations have phases of their
+// own only where there are several operations: else an iteration is a request,
+// and recording the same twice would cost time.
 func NewWindow(n int) *Window {
-	w := &Window{ops: make([]Counter, n)}
+	w := &Window{Iterations: Counter{withPhases: n > 1}, ops: make([]Counter, n)}
 	for i := range w.ops {
 		w.ops[i].withPhases = true
 	}
