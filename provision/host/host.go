@@ -118,8 +118,9 @@ func Want(s scenarios.Scenario, t inventory.Target) Desired {
 		Socket: t.PodmanSocket == "",
 		NoFile: LeastNoFile,
 		Sysctls: []Sysctl{
+			// It also bounds the queue of half-open connections: with SYN cookies,
+			// which are on by default, tcp_max_syn_backlog does not.
 			{Name: "net.core.somaxconn", Value: LeastBacklog, Why: "a burst of connections must fit the accept queue"},
-			{Name: "net.ipv4.tcp_max_syn_backlog", Value: LeastBacklog, Why: "a burst of connections must fit the SYN queue"},
 		},
 	}
 	if lowest := slices.Min(ports); lowest < 1024 {
