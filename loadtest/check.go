@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/benchctl/benchctl/loadtest/dataset"
 	"github.com/benchctl/benchctl/loadtest/oidc"
+	"github.com/benchctl/benchctl/loadtest/pace"
 	"github.com/benchctl/benchctl/scenarios/threshold"
 )
 
@@ -103,6 +105,8 @@ func (s Settings) Check() error {
 		wrong("URL: give the server's base, as in http://host:8080 or https://host/auth")
 	case u.User != nil:
 		wrong("URL %s: leave user and password out of it; clients and users have settings of their own", u.Redacted())
+	case u.RawQuery != "" || u.Fragment != "":
+		wrong("URL %s: it is a base that paths are appended to; leave out what follows ? or #", u)
 	}
 	s.checkFlows(wrong)
 	s.checkLoad(wrong)
@@ -114,8 +118,17 @@ func (s Settings) Check() error {
 	} else if len(errs) == 0 && s.needsSessions() {
 		s.checkSessions(wrong)
 	}
+	switch {
+	case s.Sessions < 0:
+		wrong("sessions %d: it can't be negative", s.Sessions)
+	case s.Sessions > 0 && len(errs) == 0 && !s.needsSessions():
+		wrong("sessions %d: no flow of this test works on sessions; leave them out", s.Sessions)
+	}
 	if !(s.StopErrors >= 0 && s.StopErrors <= 1) {
 		wrong("stop_errors %g: it is a share from 0 (never) to 1", s.StopErrors)
+	}
+	if _, port, err := net.SplitHostPort(s.DialAddress); s.DialAddress != "" && (err != nil || port == "") {
+		wrong("dial_address %q: it is host:port", s.DialAddress)
 	}
 	if s.Timeout <= 0 {
 		wrong("timeout %s: it must be more than 0", s.Timeout.Duration())
@@ -185,8 +198,11 @@ var loadChecks = map[string]func(l Load, wrong func(string, ...any)){
 	ConstRate: checkRate,
 	Capacity: func(l Load, wrong func(string, ...any)) {
 		checkRate(l, wrong)
-		if l.MaxRate != 0 && !(l.MaxRate >= l.Rate) {
-			wrong("max_rate %g: it can't be below rate %g, where the search begins", l.MaxRate, l.Rate)
+		if l.Rate > 0 && l.Rate < pace.LowestHeight {
+			wrong("rate %g: a search begins at %g per second at least; below it tells nothing", l.Rate, pace.LowestHeight)
+		}
+		if l.MaxRate != 0 && !(l.MaxRate >= l.Rate) || math.IsInf(l.MaxRate, 0) {
+			wrong("max_rate %g: it can't be below rate %g, where the search begins, nor without end", l.MaxRate, l.Rate)
 		}
 		if !(l.Precision >= 0 && l.Precision < 1) {
 			wrong("precision %g: it is a share between 0 and 1", l.Precision)
@@ -212,6 +228,33 @@ var loadChecks = map[string]func(l Load, wrong func(string, ...any)){
 			}
 		}
 	},
+}
+
+var (
+	openKinds   = []string{ConstRate, Ladder, Capacity}
+	steppedOnes = []string{Ladder, Connections, Capacity}
+)
+
+// onlyOf are settings that mean something in some load models only. Elsewhere
+// they are refused: whoever gave them believes that they are at work.
+var onlyOf = []struct {
+	name  string
+	kinds []string
+	set   func(Load) bool
+}{
+	{"vus", []string{Closed}, func(l Load) bool { return l.VUs != 0 }},
+	{"pacing", []string{Closed}, func(l Load) bool { return l.Pacing != 0 }},
+	{"think_time", []string{Closed}, func(l Load) bool { return l.ThinkTime != 0 }},
+	{"rate", []string{ConstRate, Capacity}, func(l Load) bool { return l.Rate != 0 }},
+	{"connections", openKinds, func(l Load) bool { return l.Connections != 0 }},
+	{"queue_limit", openKinds, func(l Load) bool { return l.QueueLimit != 0 }},
+	{"arrivals", openKinds, func(l Load) bool { return l.Arrivals == Poisson }},
+	{"steps", []string{Ladder, Connections}, func(l Load) bool { return len(l.Steps) > 0 }},
+	{"keep_going", []string{Ladder}, func(l Load) bool { return l.KeepGoing }},
+	{"cool_down", steppedOnes, func(l Load) bool { return l.CoolDown != 0 }},
+	{"max_rate", []string{Capacity}, func(l Load) bool { return l.MaxRate != 0 }},
+	{"precision", []string{Capacity}, func(l Load) bool { return l.Precision != 0 }},
+	{"requests", []string{Connections}, func(l Load) bool { return l.Requests != 0 }},
 }
 
 func checkRate(l Load, wrong func(string, ...any)) {
@@ -240,11 +283,13 @@ func (s Settings) checkLoad(wrong func(string, ...any)) {
 			wrong("%s %d: it can't be negative", n.name, n.n)
 		}
 	}
+	for _, o := range onlyOf {
+		if o.set(l) && !slices.Contains(o.kinds, l.Kind) {
+			wrong("%s: it has no effect in load model %s; it belongs to %s", o.name, l.Kind, strings.Join(o.kinds, ", "))
+		}
+	}
 	if l.Arrivals != "" && l.Arrivals != Even && l.Arrivals != Poisson {
 		wrong("arrivals %q: they are %s or %s", l.Arrivals, Even, Poisson)
-	}
-	if l.Kind != Closed && (l.Pacing != 0 || l.ThinkTime != 0) {
-		wrong("pacing and think_time belong to a closed model: an open one says by its rate when iterations start")
 	}
 	s.checkTimes(wrong)
 }

@@ -261,7 +261,52 @@ func TestSettingsAreRefused(t *testing.T) {
 		{"unknown arrivals", func(s *Settings) { s.Load.Arrivals = "random" }, "arrivals"},
 		{"think time in an open model", func(s *Settings) {
 			s.Load = Load{Kind: ConstRate, Rate: 5, Duration: Seconds(time.Second), ThinkTime: Seconds(time.Second)}
-		}, "closed model"},
+		}, "think_time: it has no effect in load model rate; it belongs to closed"},
+		{"connections in a closed model", func(s *Settings) { s.Load.Connections = 5 }, "connections: it has no effect in load model closed"},
+		{"a queue in a closed model", func(s *Settings) { s.Load.QueueLimit = 5 }, "queue_limit: it has no effect"},
+		{"arrivals in a closed model", func(s *Settings) { s.Load.Arrivals = Poisson }, "arrivals: it has no effect"},
+		{"a rate in a closed model", func(s *Settings) { s.Load.Rate = 5 }, "rate: it has no effect"},
+		{"steps in a closed model", func(s *Settings) { s.Load.Steps = []float64{1} }, "steps: it has no effect"},
+		{"requests in a closed model", func(s *Settings) { s.Load.Requests = 5 }, "requests: it has no effect"},
+		{"a cool-down after one step", func(s *Settings) { s.Load.CoolDown = Seconds(time.Second) }, "cool_down: it has no effect"},
+		{"virtual users in an open model", func(s *Settings) {
+			s.Load = Load{Kind: ConstRate, Rate: 5, VUs: 5, Duration: Seconds(time.Second)}
+		}, "vus: it has no effect"},
+		{"a search's bound at a constant rate", func(s *Settings) {
+			s.Load = Load{Kind: ConstRate, Rate: 5, MaxRate: 50, Precision: 0.1, KeepGoing: true, Duration: Seconds(time.Second)}
+		}, "max_rate: it has no effect"},
+		{"rate that is no number", func(s *Settings) {
+			s.Load = Load{Kind: ConstRate, Rate: math.NaN(), Duration: Seconds(time.Second)}
+		}, "rate NaN"},
+		{"rate without end", func(s *Settings) {
+			s.Load = Load{Kind: ConstRate, Rate: math.Inf(1), Duration: Seconds(time.Second)}
+		}, "rate +Inf"},
+		{"search that begins too low", func(s *Settings) {
+			s.Load = Load{Kind: Capacity, Rate: 0.05, Duration: Seconds(time.Second)}
+		}, "rate 0.05: a search begins at 0.1"},
+		{"search without end", func(s *Settings) {
+			s.Load = Load{Kind: Capacity, Rate: 5, MaxRate: math.Inf(1), Duration: Seconds(time.Second)}
+		}, "max_rate +Inf"},
+		{"precision", func(s *Settings) {
+			s.Load = Load{Kind: Capacity, Rate: 5, Precision: 1, Duration: Seconds(time.Second)}
+		}, "precision 1"},
+		{"negative step", func(s *Settings) {
+			s.Load = Load{Kind: Ladder, Steps: []float64{10, -20}, Duration: Seconds(time.Second)}
+		}, "step -20"},
+		{"ramp longer than a step", func(s *Settings) {
+			s.Load = Load{Kind: Ladder, Steps: []float64{10}, Duration: Seconds(time.Second), RampUp: Seconds(time.Minute)}
+		}, "ramp_up 1m0s is longer"},
+		{"negative time-out", func(s *Settings) { s.Timeout = Seconds(-time.Second) }, "timeout -1s"},
+		{"negative warm-up", func(s *Settings) { s.WarmUp = Seconds(-time.Second) }, "warm_up -1s"},
+		{"negative queue", func(s *Settings) { s.Load.QueueLimit = -1 }, "queue_limit -1"},
+		{"weight of zero", func(s *Settings) { s.Flow, s.Mix = "", map[string]float64{"jwks": 1, "login": 0} }, "the weight of login is 0"},
+		{"unknown flow in a mix", func(s *Settings) { s.Flow, s.Mix = "", map[string]float64{"jwks": 1, "lgin": 1} }, `no flow "lgin"`},
+		{"sessions for a login", func(s *Settings) { s.Sessions = 5 }, "sessions 5: no flow of this test works on sessions"},
+		{"negative sessions", func(s *Settings) { s.Flow, s.Sessions = "userinfo", -5 }, "sessions -5"},
+		{"another flow's operation", func(s *Settings) { s.Thresholds = []string{"userinfo: p95 < 1s"} }, `no operation "userinfo" here; operations are auth, authenticate, token`},
+		{"unknown metric to abort on", func(s *Settings) { s.AbortOn = []string{"p42 < 1s"} }, `unknown metric "p42"`},
+		{"URL with a query", func(s *Settings) { s.URL = "http://127.0.0.1:1/auth?x=1" }, "leave out what follows"},
+		{"address without a port", func(s *Settings) { s.DialAddress = "192.0.2.1" }, `dial_address "192.0.2.1"`},
 		{"ladder without steps", func(s *Settings) { s.Load = Load{Kind: Ladder, Duration: Seconds(time.Second)} }, "no steps"},
 		{"half a connection", func(s *Settings) { s.Load = Load{Kind: Connections, Steps: []float64{1.5}, Requests: 5} }, "whole"},
 		{"search that ends before it begins", func(s *Settings) {

@@ -35,6 +35,10 @@ func (l *ladder) Next(last bool) (float64, bool) {
 
 func (l *ladder) Steps() int { return len(l.heights) }
 
+// LowestHeight is where a search ends downwards, per second: below it tells
+// nothing.
+const LowestHeight = 0.1
+
 // maxProbes bounds a search.
 const maxProbes = 40
 
@@ -77,11 +81,10 @@ func (s *search) Next(last bool) (float64, bool) {
 }
 
 func (s *search) try(height float64) (float64, bool) {
-	const lowest = 0.1 // per second; below it a search tells nothing
 	if s.most > 0 {
 		height = min(height, s.most)
 	}
-	if s.probes >= maxProbes || height < lowest || (s.probes > 0 && (height <= s.low || s.high > 0 && height >= s.high)) {
+	if s.probes >= maxProbes || height < LowestHeight || (s.probes > 0 && (height <= s.low || s.high > 0 && height >= s.high)) {
 		return 0, false
 	}
 	s.probes++
