@@ -1,20 +1,24 @@
 // Command bench measures the load engine itself: what a request costs beside
 // other generators, how late its starts are, whether a stall is seen for what
-// it is, and whether memory stays flat. It needs Linux, two cores, nginx, wrk
-// and hey (Debian's packages), and vegeta for one of the comparisons; what is
-// missing is said and left out.
+// it is, and whether memory stays flat. It needs Linux, two cores, taskset and
+// nginx. Peers are wrk and hey (Debian's packages), vegeta (found on PATH, or
+// built once with the Go toolchain) and k6 (found on PATH only: its licence
+// keeps it out of what is fetched here). A peer that is missing is said and
+// left out, and so is a case that can't run.
 //
-//	go run ./loadtest/bench            all of it, some minutes
+//	go run ./loadtest/bench            all of it, a quarter of an hour
 //	go run ./loadtest/bench -only jwks,lateness -duration 5s
 //
 // Servers run on the first core, generators on the second, so that neither
-// takes the other's time. Only ratios carry over to other machines. The
-// program ends with exit code 1 when a figure misses its target.
+// takes the other's time. Contenders take turns, and of several rounds the
+// cheapest counts: what else the machine does only ever adds. Only ratios carry
+// over to other machines. Figures are printed as a Markdown table, which says
+// what the machine was and how busy. The program ends with exit code 1 when a
+// figure misses its target or a case could not be measured.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -24,7 +28,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 )
 
@@ -37,20 +40,12 @@ func main() {
 	} else {
 		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-}
-
-// figure is one line of the outcome.
-type figure struct {
-	Case, Who string
-	Value     float64
-	Unit      string
-	// Target says what the value should be, "" where it is only told.
-	Target string
-	OK     bool
 }
 
 // suite is what all cases share.
@@ -59,7 +54,7 @@ type suite struct {
 	rounds   int
 	requests int
 	log      io.Writer
-	figures  []figure
+	outcomes report
 }
 
 // benchCase is one measurement.
@@ -86,72 +81,68 @@ func caseNames() []string {
 	return names
 }
 
+// chosen are the cases named in a list separated by commas.
+func chosen(list string) ([]benchCase, error) {
+	var some []benchCase
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.IndexFunc(cases, func(c benchCase) bool { return c.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no case %q; cases are %s", name, strings.Join(caseNames(), ", "))
+		}
+		some = append(some, cases[i])
+	}
+	return some, nil
+}
+
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	only := flags.String("only", strings.Join(caseNames(), ","), "`CASES` to measure, separated by commas")
-	duration := flags.Duration("duration", 10*time.Second, "`TIME` of each measurement")
+	duration := flags.Duration("duration", 10*time.Second, "`TIME` of each measurement, in whole seconds")
 	rounds := flags.Int("rounds", 3, "`NUMBER` of rounds of each comparison, of which the cheapest counts")
 	requests := flags.Int("requests", 10_000_000, "`NUMBER` of requests of the case memory")
 	asJSON := flags.Bool("json", false, "print the figures as JSON")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	s := &suite{duration: *duration, rounds: *rounds, requests: *requests, log: stderr}
-	for name := range strings.SplitSeq(*only, ",") {
-		i := slices.IndexFunc(cases, func(c benchCase) bool { return c.name == name })
-		if i < 0 {
-			return fmt.Errorf("there is no case %q; cases are %s", name, strings.Join(caseNames(), ", "))
-		}
-		fmt.Fprintf(stderr, "%s …\n", name)
-		if err := cases[i].run(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+	some, err := chosen(*only)
+	switch {
+	case err != nil:
+		return err
+	case flags.NArg() > 0:
+		return fmt.Errorf("unknown argument %q: cases are named with -only", flags.Arg(0))
+	case *rounds < 1:
+		return fmt.Errorf("-rounds %d: at least one", *rounds)
+	case *duration < time.Second || *duration%time.Second != 0:
+		return fmt.Errorf("-duration %s: whole seconds, at least one", *duration) // wrk takes no parts of one
 	}
-	if *asJSON {
-		e := json.NewEncoder(stdout)
-		e.SetIndent("", "  ")
-		if err := e.Encode(s.figures); err != nil {
-			return err
-		}
-	} else if err := s.print(stdout); err != nil {
+	s := &suite{duration: *duration, rounds: *rounds, requests: *requests, log: stderr}
+	s.outcomes.Machine = thisMachine()
+	if err := measure(ctx, s, some); err != nil {
 		return err
 	}
-	for _, f := range s.figures {
-		if f.Target != "" && !f.OK {
-			return errors.New("not every figure is on target")
+	print := s.outcomes.markdown
+	if *asJSON {
+		print = s.outcomes.json
+	}
+	if err := print(stdout); err != nil {
+		return err
+	}
+	return s.outcomes.verdict()
+}
+
+// measure runs cases one after another. One that can't run is noted.
+func measure(ctx context.Context, s *suite, some []benchCase) error {
+	for _, c := range some {
+		fmt.Fprintf(s.log, "%s …\n", c.name)
+		err := c.run(ctx, s)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			fmt.Fprintf(s.log, "  left out: %v\n", err)
+			s.outcomes.Failed = append(s.outcomes.Failed, fmt.Sprintf("%s: %v", c.name, err))
 		}
 	}
 	return nil
-}
-
-// told notes a figure without a target.
-func (s *suite) told(what, who string, value float64, unit string) {
-	s.figures = append(s.figures, figure{Case: what, Who: who, Value: value, Unit: unit})
-}
-
-// atMost notes a figure that should not exceed limit.
-func (s *suite) atMost(what, who string, value, limit float64, unit string) {
-	s.figures = append(s.figures, figure{Case: what, Who: who, Value: value, Unit: unit, Target: fmt.Sprintf("at most %.4g", limit), OK: value <= limit})
-}
-
-// within notes a figure that should be within share of want.
-func (s *suite) within(what, who string, value, want, share float64, unit string) {
-	s.figures = append(s.figures, figure{
-		Case: what, Who: who, Value: value, Unit: unit, Target: fmt.Sprintf("%.4g ± %.0f %%", want, share*100),
-		OK: value >= want*(1-share) && value <= want*(1+share),
-	})
-}
-
-func (s *suite) print(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "case\twho\tvalue\tunit\ttarget\t")
-	for _, f := range s.figures {
-		mark := ""
-		if f.Target != "" {
-			mark = map[bool]string{true: "✓", false: "✗"}[f.OK]
-		}
-		fmt.Fprintf(t, "%s\t%s\t%.4g\t%s\t%s\t%s\n", f.Case, f.Who, f.Value, f.Unit, f.Target, mark)
-	}
-	return t.Flush()
 }

@@ -48,12 +48,12 @@ func startStatic(ctx context.Context) (*static, error) {
 	key := func(id string) string {
 		return fmt.Sprintf(`{"kid":"%s","kty":"RSA","alg":"RS256","use":"sig","n":"%s","e":"AQAB","x5c":["%s"]}`, id, strings.Repeat("n", 342), strings.Repeat("c", 900))
 	}
-	base := s.url + "/realms/bench"
+	base := s.url + "/realms/" + benchRealm
 	answers := map[string]string{
-		"/realms/bench/.well-known/openid-configuration": fmt.Sprintf(`{"issuer":"%[1]s","token_endpoint":"%[1]s/token","userinfo_endpoint":"%[1]s/userinfo","jwks_uri":"%[1]s/certs"}`, base),
-		"/realms/bench/token":                            fmt.Sprintf(`{"access_token":"%s","token_type":"Bearer","expires_in":86400,"id_token":"%s"}`, s.token, jwt(`{"sub":"5a1c","exp":9999999999,"iat":1}`)+"s"),
-		"/realms/bench/userinfo":                         fmt.Sprintf(`{"sub":"5a1c","email_verified":true,"name":"Bench User","preferred_username":"%s","given_name":"Bench","family_name":"User","email":"%s@nowhere.test"}`, user, user),
-		"/realms/bench/certs":                            `{"keys":[` + key("one") + "," + key("two") + `]}`,
+		"/realms/" + benchRealm + "/.well-known/openid-configuration": fmt.Sprintf(`{"issuer":"%[1]s","token_endpoint":"%[1]s/token","userinfo_endpoint":"%[1]s/userinfo","jwks_uri":"%[1]s/certs"}`, base),
+		"/realms/" + benchRealm + "/token":                            fmt.Sprintf(`{"access_token":"%s","token_type":"Bearer","expires_in":86400,"id_token":"%s"}`, s.token, jwt(`{"sub":"5a1c","exp":9999999999,"iat":1}`)+"s"),
+		"/realms/" + benchRealm + "/userinfo":                         fmt.Sprintf(`{"sub":"5a1c","email_verified":true,"name":"Bench User","preferred_username":"%s","given_name":"Bench","family_name":"User","email":"%s@nowhere.test"}`, user, user),
+		"/realms/" + benchRealm + "/certs":                            `{"keys":[` + key("one") + "," + key("two") + `]}`,
 	}
 	var conf strings.Builder
 	fmt.Fprintf(&conf, `daemon off; worker_processes 1; pid %[1]s/pid; error_log stderr crit;
