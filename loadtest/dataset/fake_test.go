@@ -33,6 +33,13 @@ type fakeKeycloak struct {
 	// tokenLife of admin tokens in seconds.
 	tokenLife int
 	clock     *fakeClock
+	// directory are the names of the users that are to be had from LDAP.
+	directory []string
+	// refuses has the directory refuse the server; busy is how many
+	// synchronisations are refused because of another one; unreadable is how
+	// many users fail.
+	refuses          bool
+	busy, unreadable int
 	// fault, where not nil, is asked before each request; true means that it
 	// has answered. lose is asked after one was done; true drops the answer.
 	fault func(w http.ResponseWriter, r *http.Request) bool
@@ -53,6 +60,7 @@ type fakeRealm struct {
 	Attributes map[string]string `json:"attributes"`
 	clients    map[string]fakeClient
 	users      map[string]*fakeUser
+	Components map[string][]fakeComponent `json:"components"`
 	sessions   int
 }
 
@@ -67,6 +75,9 @@ type fakeUser struct {
 	ServiceAccount string       `json:"serviceAccountClientId,omitempty"`
 	Credentials    []credential `json:"credentials,omitempty"`
 	RealmRoles     []string     `json:"realmRoles,omitempty"`
+	Federated      []struct {
+		UserID string `json:"userId"`
+	} `json:"federatedIdentities,omitempty"`
 }
 
 // fakeClock stands still unless it is moved, and makes waiting take no time.
@@ -272,6 +283,8 @@ func (f *fakeKeycloak) oneRealm(w http.ResponseWriter, r *http.Request, realm *f
 	case "DELETE ":
 		delete(f.realms, realm.Name)
 		w.WriteHeader(http.StatusNoContent)
+	case "GET components", "POST testLDAPConnection", "POST user-storage":
+		f.federation(w, r, realm, what)
 	case "POST partialImport":
 		f.partialImport(w, r, realm)
 	case "GET clients":
@@ -304,7 +317,9 @@ func (f *fakeKeycloak) oneRealm(w http.ResponseWriter, r *http.Request, realm *f
 // add stores a user; a plain password is hashed.
 func (f *fakeKeycloak) add(realm *fakeRealm, u *fakeUser) {
 	f.ids++
-	u.ID = fmt.Sprintf("00000000-0000-4000-8000-%012d", f.ids)
+	if u.ID == "" {
+		u.ID = fmt.Sprintf("00000000-0000-4000-8000-%012d", f.ids)
+	}
 	for i, c := range u.Credentials {
 		if c.Value != "" {
 			text, err := json.Marshal(f.makes(realm.Policy))

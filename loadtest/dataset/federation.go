@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -28,8 +29,17 @@ func federation(root map[string]any) (bool, error) {
 
 // component is a part of a realm.
 type component struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
+	ID         string              `json:"id"`
+	Name       string              `json:"name"`
+	ProviderID string              `json:"providerId"`
+	Config     map[string][]string `json:"config"`
+}
+
+func (c component) setting(name string) string {
+	if values := c.Config[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
 }
 
 // syncResult is the answer to a synchronisation.
@@ -61,7 +71,11 @@ func (a *admin) synchronise(ctx context.Context, realm string) (added int, err e
 		return 0, fmt.Errorf("realm %s has no directory; was it changed since it was made?", realm)
 	}
 	for _, c := range list {
-		r, err := a.synchroniseOne(ctx, realm, c.ID)
+		err := a.tryDirectory(ctx, realm, c)
+		var r syncResult
+		if err == nil {
+			r, err = a.synchroniseOne(ctx, realm, c.ID)
+		}
 		if err == nil && r.Failed > 0 {
 			err = fmt.Errorf("%d users could not be taken over (%s); the server's log says why", r.Failed, r.Status)
 		}
@@ -73,12 +87,54 @@ func (a *admin) synchronise(ctx context.Context, realm string) (added int, err e
 	return added, nil
 }
 
+// findStale looks in each realm whose users are all there whether one that came
+// from a directory can log in. A directory that was made anew gives its users
+// other IDs, under which the server no longer finds them.
+func (a *admin) findStale(ctx context.Context, s Spec, found []realmState) error {
+	for i, r := range found {
+		if r.want == nil || !r.want.template.federated || r.want.users == 0 || r.want.clients == 0 || r.compare() != nil {
+			continue
+		}
+		_, err := a.tryLogin(ctx, s, r.want)
+		if isStatus(err, http.StatusBadRequest) || isStatus(err, http.StatusUnauthorized) {
+			found[i].stale = true
+		} else if err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+	}
+	return nil
+}
+
+// tryDirectory has the server log in to a directory. It is asked because a
+// synchronisation with one that can't be reached, or refuses, is a success with
+// no users.
+func (a *admin) tryDirectory(ctx context.Context, realm string, c component) error {
+	if c.ProviderID != "ldap" {
+		return nil
+	}
+	try := map[string]string{"action": "testAuthentication", "componentId": c.ID}
+	for _, name := range []string{"connectionUrl", "bindDn", "bindCredential", "authType", "useTruststoreSpi", "connectionTimeout", "startTls"} {
+		if value := c.setting(name); value != "" {
+			try[name] = value
+		}
+	}
+	body, err := json.Marshal(try)
+	if err != nil {
+		return err
+	}
+	_, err = a.call(ctx, http.MethodPost, realmPath(realm)+"/testLDAPConnection", body, nil)
+	if err != nil && !isStatus(err, http.StatusNotFound) && !isStatus(err, http.StatusUnsupportedMediaType) {
+		return fmt.Errorf("the server can't log in to %s as %s; check that the directory is up, and the name and the password: %w", c.setting("connectionUrl"), c.setting("bindDn"), err)
+	}
+	return nil
+}
+
 func (a *admin) synchroniseOne(ctx context.Context, realm, id string) (r syncResult, err error) {
 	path := realmPath(realm) + "/user-storage/" + url.PathEscape(id) + "/sync?action=triggerFullSync"
 	for range syncTries {
 		r = syncResult{}
 		if _, err := a.call(ctx, http.MethodPost, path, nil, &r); err != nil {
-			return r, fmt.Errorf("check that the directory is up, and the name and password by which the server knows it: %w", err)
+			return r, err
 		}
 		if !r.Ignored {
 			return r, nil

@@ -24,6 +24,7 @@ import (
 type labKeycloak struct {
 	t        *testing.T
 	podman   []string
+	network  string
 	database string
 	Keycloak
 }
@@ -46,6 +47,13 @@ func (l *labKeycloak) must(args ...string) string {
 	return out
 }
 
+// gone removes something when the test's own context is over.
+func (l *labKeycloak) gone(args ...string) {
+	if out, err := exec.Command("podman", append(l.podman, args...)...).CombinedOutput(); err != nil {
+		l.t.Errorf("%v: %v: %s", args, err, out)
+	}
+}
+
 // freePort finds a loopback port that nobody listens on.
 func freePort(t *testing.T) int {
 	t.Helper()
@@ -64,15 +72,12 @@ func startLabKeycloak(t *testing.T) *labKeycloak {
 		run = "/run/benchctl-lab"
 	}
 	id := fmt.Sprintf("ds-%d", os.Getpid())
-	l := &labKeycloak{t: t, podman: []string{"--url", "unix://" + filepath.Join(run, "podman.sock")}, database: id + "-postgres"}
+	l := &labKeycloak{t: t, podman: []string{"--url", "unix://" + filepath.Join(run, "podman.sock")}, network: id, database: id + "-postgres"}
 	keycloak := id + "-keycloak"
 	t.Cleanup(func() {
-		// The test's own context is over here.
-		for _, args := range [][]string{{"rm", "-f", "-v", "-t", "0", "-i", keycloak}, {"rm", "-f", "-v", "-t", "0", "-i", l.database}, {"network", "rm", "-f", id}} {
-			if out, err := exec.Command("podman", append(l.podman, args...)...).CombinedOutput(); err != nil {
-				t.Errorf("%v: %v: %s", args, err, out)
-			}
-		}
+		l.gone("rm", "-f", "-v", "-t", "0", "-i", keycloak)
+		l.gone("rm", "-f", "-v", "-t", "0", "-i", l.database)
+		l.gone("network", "rm", "-f", id)
 	})
 	l.must("network", "create", id)
 	l.must("run", "-d", "--name", l.database, "--network", id, "--memory", "1g",
@@ -110,10 +115,16 @@ func (l *labKeycloak) wait(limit time.Duration, container string, ok func() bool
 	}
 }
 
+// SQL asks the database; columns are divided by |.
+func (l *labKeycloak) SQL(query string) string {
+	l.t.Helper()
+	return l.must("exec", l.database, "psql", "-h", "127.0.0.1", "-U", "keycloak", "-Atc", query)
+}
+
 // stored is what the database holds of a user's password.
 func (l *labKeycloak) stored(realm, user string) string {
 	l.t.Helper()
-	out := l.must("exec", l.database, "psql", "-h", "127.0.0.1", "-U", "keycloak", "-Atc", fmt.Sprintf(
+	out := l.SQL(fmt.Sprintf(
 		"select c.id, c.secret_data, c.credential_data from credential c join user_entity u on u.id = c.user_id join realm r on r.id = u.realm_id where r.name = '%s' and u.username = '%s'", realm, user))
 	if !strings.Contains(out, `"salt"`) {
 		l.t.Fatalf("the password of %s in %s: %q", user, realm, out)

@@ -53,6 +53,8 @@ type realmState struct {
 	server  string
 	clients int
 	users   int
+	// stale tells that users who came from a directory can't log in any more.
+	stale bool
 }
 
 // action is what is to be done to one realm, with its cause.
@@ -118,6 +120,8 @@ func decideRealm(hashing string, r realmState) (action, bool) {
 		return replace("it holds another dataset")
 	case hashing != "" && r.hashing != "" && r.hashing != hashing:
 		return replace(fmt.Sprintf("its passwords are hashed with %s, not %s", r.hashing, hashing))
+	case r.stale:
+		return replace("its users are not those of the directory any more")
 	case r.clients > want.clients:
 		return replace(fmt.Sprintf("it has %d clients, not %d", r.clients, want.clients))
 	case r.users > users && !want.template.federated:

@@ -115,7 +115,9 @@ func TestImportedJSON(t *testing.T) {
 }
 
 func FuzzParseTemplate(f *testing.F) {
-	for _, seed := range []string{`{"realm":"x"}`, `{"clients":[{"clientId":"${client}"}],"users":[{"username":"${user}"}]}`, "{", "\ufeff{}", `{"attributes":[]}`, `{"users":{}}`} {
+	for _, seed := range []string{`{"realm":"x"}`, `{"clients":[{"clientId":"${client}"}],"users":[{"username":"${user}"}]}`, "{", "\ufeff{}", `{"attributes":[]}`, `{"users":{}}`,
+		`{"benchctl.include":"token-endpoints","users":[{"username":"${user}","realmRoles":[]}]}`, `{"benchctl.include":"ldap"}`, `{"benchctl.provider":{"clients":[{"clientId":"x"}]}}`,
+		`{"components":{"org.keycloak.storage.UserStorageProvider":[{"providerId":"x"}]}}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -132,6 +134,10 @@ func FuzzParseTemplate(f *testing.F) {
 		}
 		if body, err := template.realmJSON(1, "realm_000", cheap, map[string]string{"a": "b"}); err == nil && !json.Valid(body) {
 			t.Errorf("realm: %s", body)
+		}
+		again, err := template.With(Variables{BaseURL: "http://a\"b"})
+		if err != nil || again.Federated() != template.Federated() || again.HasProvider() != template.HasProvider() {
+			t.Errorf("with variables: %+v, %v", again, err)
 		}
 	})
 }

@@ -92,3 +92,21 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// What the flows of the other templates cannot do without.
+func TestOthersChangeBaseline(t *testing.T) {
+	for name, marks := range map[string][]string{
+		"token-endpoints": {
+			`"storeToken": true`, `"clientRoles": { "broker": ["read-token"] }`, `"fullScopeAllowed": true`, `"authorizationServicesEnabled": true`,
+			`"disableUserInfo": "true"`, `"userId": "${provider_id}"`, `"id": "${id}"`, `"${base_url}/realms/*"`,
+		},
+		"ldap": {`"users": null`, `"subComponents"`, `"editMode": ["READ_ONLY"]`, `"importEnabled": ["true"]`, `"searchScope": ["1"]`, `"batchSizeForSync": ["1000"]`, `"pagination": ["true"]`},
+	} {
+		text, _ := templates.Read(name)
+		for _, mark := range append(marks, `"benchctl.include": "baseline"`) {
+			if !strings.Contains(string(text), mark) {
+				t.Errorf("%s lacks %s", name, mark)
+			}
+		}
+	}
+}
