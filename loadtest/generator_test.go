@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -219,10 +220,11 @@ func TestGeneratorLimits(t *testing.T) {
 		{"no room", generator{use: EngineUse{CPUSeconds: 19}}, "19.0 CPU-s of the 20.0"},
 		{"some room", generator{use: EngineUse{CPUSeconds: 17}}, ""},
 		{"pauses", generator{use: EngineUse{GCPauseMS: 101}}, "garbage collection took 0.1 s of 10 s (limit 1 %)"},
+		{"pauses in a moment", generator{use: EngineUse{GCPauseMS: 10, CPUSeconds: 1}, seconds: 0.4}, ""},
 		{"short pauses", generator{use: EngineUse{GCPauseMS: 99}}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.g.seconds, tt.g.cores = 10, 2
+			tt.g.seconds, tt.g.cores = cmp.Or(tt.g.seconds, 10), 2
 			why := fmt.Sprint(tt.g.limits())
 			if (why == "[]") != (tt.want == "") || !strings.Contains(why, tt.want) {
 				t.Errorf("reasons %v, wanted %q", why, tt.want)

@@ -13,6 +13,9 @@ const (
 	// latenessShare of the median answer bounds how late a closed model's
 	// generator may be woken, where that is more.
 	latenessShare = 0.05
+	// leastJudged is how many seconds must have been measured before their CPU
+	// time and pauses are judged: of less, one reading's grain is a large part.
+	leastJudged = 0.5
 	// pauseLimit is the share of the time that garbage collection may take.
 	pauseLimit = 0.01
 	// cpuLimit is the share of the usable cores beyond which there was no room.
@@ -182,7 +185,10 @@ func (g generator) limits() []string {
 	if g.use.Dropped > 0 {
 		limited("%d starts were dropped because too many were waiting; give it more connections", g.use.Dropped)
 	}
-	if room := float64(g.cores) * g.seconds; room > 0 && g.use.CPUSeconds > cpuLimit*room {
+	if g.seconds < leastJudged {
+		return why
+	}
+	if room := float64(g.cores) * g.seconds; g.use.CPUSeconds > cpuLimit*room {
 		limited("it took %.1f CPU-s of the %.1f it could have; give it more cores or less to do", g.use.CPUSeconds, room)
 	}
 	if pauses := g.use.GCPauseMS / 1000; pauses > pauseLimit*g.seconds {
