@@ -50,6 +50,7 @@ func (e *engine) result(started time.Time, segments []*segment, cause error) *Re
 	}
 	r.Engine = engineOf(segments)
 	r.Engine.MaxRSSBytes = max(r.Engine.MaxRSSBytes, e.OwnUse().MaxRSSBytes)
+	r.Warnings = append(r.Warnings, crowdedNote(r.Engine.OpenFiles, e.filesLimit)...)
 	var doubts, missed []string
 	for _, s := range segments {
 		doubts = append(doubts, s.prefixed(s.doubts)...)
@@ -132,6 +133,7 @@ func engineOf(segments []*segment) EngineUse {
 		u.MaxRSSBytes = max(u.MaxRSSBytes, s.use.MaxRSSBytes)
 		u.Dropped += s.use.Dropped
 		u.GCPauseMS += s.use.GCPauseMS
+		u.OpenFiles = max(u.OpenFiles, s.use.OpenFiles)
 		u.Limited = u.Limited || s.use.Limited
 		lateness.Add(s.figures.lateness)
 	}

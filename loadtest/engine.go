@@ -51,6 +51,7 @@ type engine struct {
 	steps      int // begun so far
 	sessionsIn time.Duration
 	warnings   []string
+	filesLimit int // open files; 0 for not known
 }
 
 // discoveryTimeout bounds the first look at the server.
@@ -75,7 +76,8 @@ func prepare(ctx context.Context, s Settings, o Options) (*engine, error) {
 		return nil, err
 	}
 	plan.WallClock = o.WallClock
-	warnings, err := s.preflight(systemLimits())
+	bounds := systemLimits()
+	warnings, err := s.preflight(bounds)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +89,7 @@ func prepare(ctx context.Context, s Settings, o Options) (*engine, error) {
 		Dial: o.Dial, DialAddress: s.DialAddress, TLS: trust,
 		Timeout: s.Timeout.Duration(), Now: o.Clock.Now, UserAgent: o.UserAgent,
 	}
-	e := &engine{Settings: s, Options: o, plan: plan, flows: s.FlowNames(), ownersN: s.owners(), warnings: warnings}
+	e := &engine{Settings: s, Options: o, plan: plan, flows: s.FlowNames(), ownersN: s.owners(), warnings: warnings, filesLimit: bounds.files}
 	e.newClient = func() client.Client { return client.For(s.URL, config) }
 	if s.HTTPClient == StandardClient {
 		e.newClient = func() client.Client { return client.NewStandard(config) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -25,5 +26,50 @@ func systemLimits() limits {
 	if b, err := os.ReadFile("/proc/sys/net/ipv4/tcp_tw_reuse"); err == nil {
 		l.reusesPorts = strings.TrimSpace(string(b)) == "1"
 	}
+	l.open = openFiles()
+	if b, err := os.ReadFile("/proc/net/sockstat"); err == nil {
+		l.waiting = timeWaits(string(b))
+	}
+	if b, err := os.ReadFile("/proc/meminfo"); err == nil {
+		l.memory = memAvailable(string(b))
+	}
 	return l
+}
+
+// openFiles counts this process's files. Since Linux 6.2 the folder's size is
+// their number; where it is not they aren't counted, since listing thousands
+// each second would disturb what is measured.
+func openFiles() int {
+	info, err := os.Stat("/proc/self/fd")
+	if err != nil {
+		return 0
+	}
+	return int(info.Size())
+}
+
+// timeWaits reads /proc/net/sockstat: TCP: inuse 5 orphan 0 tw 120 alloc 7 mem 1.
+func timeWaits(text string) int {
+	return numberAfter(text, "TCP:", "tw")
+}
+
+// memAvailable reads /proc/meminfo, in bytes: MemAvailable:  123 kB.
+func memAvailable(text string) int64 {
+	return int64(numberAfter(text, "MemAvailable:", "MemAvailable:")) << 10
+}
+
+// numberAfter gives the number that follows a word in the line that begins with
+// head; 0 where there is none.
+func numberAfter(text, head, word string) int {
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, head) {
+			continue
+		}
+		fields := strings.Fields(line)
+		for i, f := range fields[:len(fields)-1] {
+			if n, err := strconv.Atoi(fields[i+1]); f == word && err == nil && n >= 0 {
+				return n
+			}
+		}
+	}
+	return 0
 }

@@ -57,6 +57,8 @@ type OwnUse struct {
 	CPU         time.Duration
 	MaxRSSBytes int64
 	GCPause     time.Duration
+	// OpenFiles are those open now, sockets among them; 0 where not known.
+	OpenFiles int
 }
 
 // Stage names what a run is doing.
@@ -131,6 +133,7 @@ func (o Options) withDefaults(seed int64) Options {
 			var gc debug.GCStats
 			debug.ReadGCStats(&gc)
 			u.GCPause = gc.PauseTotal
+			u.OpenFiles = openFiles()
 			return u
 		}
 	}

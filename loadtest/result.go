@@ -173,6 +173,9 @@ type EngineUse struct {
 	// GCPauseMS is how long garbage collection stopped the generator, all
 	// pauses together.
 	GCPauseMS float64 `json:"gc_pause_ms"`
+	// OpenFiles is how many files, sockets among them, the generator had open
+	// at most, read each second; 0 where the system does not tell.
+	OpenFiles int `json:"open_files,omitempty"`
 }
 
 // Checks counts semantic checks of answers.

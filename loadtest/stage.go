@@ -212,6 +212,7 @@ func (e *engine) segmentOf(st *stage, seen measured) *segment {
 	seg.use = EngineUse{
 		CPUSeconds: (seen.use[1].CPU - seen.use[0].CPU).Seconds(), MaxRSSBytes: seen.use[1].MaxRSSBytes,
 		LatenessMS: latencyOf(seg.figures.lateness), Dropped: seg.figures.dropped,
+		OpenFiles: max(seen.files, seen.use[0].OpenFiles, seen.use[1].OpenFiles),
 		GCPauseMS: (seen.use[1].GCPause - seen.use[0].GCPause).Seconds() * 1000,
 	}
 	own := generator{

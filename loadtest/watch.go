@@ -40,6 +40,7 @@ type measured struct {
 	served       [2][]int64    // requests of each operation, likewise
 	use          [2]OwnUse
 	renewals     [2]oidc.Renewals
+	files        int // open at most
 	vus          VUs
 	sut          map[string]Usage
 	sutErr       error
@@ -180,6 +181,7 @@ func (w *watcher) close(now time.Duration) {
 
 // second closes one second of the series and tells the progress.
 func (w *watcher) second(st *stage, now time.Duration) {
+	w.seen.files = max(w.seen.files, w.e.OwnUse().OpenFiles)
 	t := w.e.rec.totals()
 	length := (now - w.lastAt).Seconds()
 	if length <= 0 {
