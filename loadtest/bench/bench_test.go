@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -129,6 +130,26 @@ func TestMissingPeersAreSaidOnce(t *testing.T) {
 	}
 	if text := log.String(); strings.Count(text, "left out none: it is not installed (package none)") != 1 || len(s.outcomes.LeftOut) != 1 {
 		t.Errorf("said %q", text)
+	}
+}
+
+func TestEachPeerRunsItsOwnProgram(t *testing.T) {
+	dir := t.TempDir()
+	named := func(name string, n int) *peer {
+		program := filepath.Join(dir, name)
+		if err := os.WriteFile(program, fmt.Appendf(nil, "#!/bin/sh\necho done %d $1\n", n), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return &peer{
+			name: name, find: func(context.Context) (string, error) { return program, nil },
+			args: func(t task) []string { return []string{t.url, t.duration.String()} },
+			done: count(fmt.Sprintf(`^done (%d) http://h\n$`, n)),
+		}
+	}
+	s := &suite{rounds: 1, duration: time.Second, log: io.Discard}
+	least, err := s.compare(t.Context(), s.others(t.Context(), task{url: "http://h"}, named("one", 1), named("two", 2)))
+	if err != nil || len(least) != 2 || len(s.outcomes.LeftOut) != 0 {
+		t.Errorf("%v, left out %q, error %v", least, s.outcomes.LeftOut, err)
 	}
 }
 

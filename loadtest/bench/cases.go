@@ -58,8 +58,9 @@ func (s *suite) others(ctx context.Context, t task, peers ...*peer) []contender 
 			s.leave(p.name, err)
 			continue
 		}
-		t.program, t.duration = program, s.duration
-		all = append(all, contender{p.name, func(ctx context.Context) (float64, error) { return p.cost(ctx, t) }})
+		own := t
+		own.program, own.duration = program, s.duration
+		all = append(all, contender{p.name, func(ctx context.Context) (float64, error) { return p.cost(ctx, own) }})
 	}
 	return all
 }

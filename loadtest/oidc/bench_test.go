@@ -89,6 +89,7 @@ func recorded(b *testing.B) (d Directory, answer func(request []byte) []byte) {
 	query := url.Values{"client_id": {dataset.ClientID(0)}, "redirect_uri": {"http://dummy/url"}, "response_type": {"code"}, "scope": {"openid"}, "state": {"s"}, "nonce": {"n"}}
 	page := get(httptest.NewRequest("GET", base+"/protocol/openid-connect/auth?"+query.Encode(), nil))
 	discovery := get(httptest.NewRequest("GET", base+"/.well-known/openid-configuration", nil))
+	keys := get(httptest.NewRequest("GET", base+"/protocol/openid-connect/certs", nil))
 	id := strings.Repeat("i", 36)
 	redirect := "HTTP/1.1 302 Found\r\nCache-Control: no-store\r\nSet-Cookie: KEYCLOAK_IDENTITY=" + strings.Repeat("k", 600) + "; Version=1; Path=/realms/realm_000/; HttpOnly\r\n" +
 		"Set-Cookie: KEYCLOAK_SESSION=\"" + id + "\"; Version=1; Path=/realms/realm_000/; Expires=Thu, 01-Jan-2099 00:00:00 GMT; Max-Age=36000\r\n" +
@@ -100,6 +101,8 @@ func recorded(b *testing.B) (d Directory, answer func(request []byte) []byte) {
 		switch line, _, _ := bytes.Cut(request, []byte("\r\n")); {
 		case bytes.Contains(line, []byte("/.well-known/")):
 			return discovery
+		case bytes.Contains(line, []byte("/certs")):
+			return keys
 		case bytes.Contains(line, []byte("/auth?")):
 			state, nonce = bytes.Clone(value(line, "state")), bytes.Clone(value(line, "nonce"))
 			return page
@@ -120,28 +123,35 @@ func (nobody) Request(int, *stats.Sample) {}
 func (nobody) Wants(stats.Class) bool     { return true }
 func (nobody) Failed(*Failure)            {}
 
-// What a login costs without kernel and server.
-func BenchmarkLogin(b *testing.B) {
-	directory, answer := recorded(b)
-	plan, err := NewPlan(directory, Options{RedirectURI: "http://dummy/url"}, []string{Login})
-	if err != nil {
-		b.Fatal(err)
-	}
-	newClient := func() client.Client {
-		return client.NewRaw(client.Config{Timeout: time.Minute, DialAddress: "127.0.0.1:1", Dial: func(context.Context, string, string) (net.Conn, error) {
-			return &replay{answer: answer}, nil
-		}})
-	}
-	if err := plan.Discover(b.Context(), "http://h", newClient); err != nil {
-		b.Fatal(err)
-	}
-	a := NewActor(plan, 0, newClient(), rand.New(rand.NewPCG(1, 1)), nobody{}, nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		a.Renew()
-		if f := a.Iterate(b.Context(), Login, 1); f != nil {
-			b.Fatal(f)
-		}
+// What an iteration costs without kernel and server; a login on a new
+// connection each, as its test runs it.
+func BenchmarkFlow(b *testing.B) {
+	for _, flow := range []string{Login, JWKS, PasswordGrant} {
+		b.Run(flow, func(b *testing.B) {
+			directory, answer := recorded(b)
+			plan, err := NewPlan(directory, Options{RedirectURI: "http://dummy/url"}, []string{flow})
+			if err != nil {
+				b.Fatal(err)
+			}
+			newClient := func() client.Client {
+				return client.NewRaw(client.Config{Timeout: time.Minute, DialAddress: "127.0.0.1:1", Dial: func(context.Context, string, string) (net.Conn, error) {
+					return &replay{answer: answer}, nil
+				}})
+			}
+			if err := plan.Discover(b.Context(), "http://h", newClient); err != nil {
+				b.Fatal(err)
+			}
+			a := NewActor(plan, 0, newClient(), rand.New(rand.NewPCG(1, 1)), nobody{}, nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				if flow == Login {
+					a.Renew()
+				}
+				if f := a.Iterate(b.Context(), flow, 1); f != nil {
+					b.Fatal(f)
+				}
+			}
+		})
 	}
 }
 
