@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/benchctl/benchctl/provision/reconcile"
 )
@@ -190,6 +192,49 @@ func TestPackagesFail(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q: %v", want, err)
 		}
+	}
+	// Whoever installs them now must be allowed to keep them.
+	if _, err := os.Stat(s.layout.StateDir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing came, and it is written down: %v", err)
+	}
+}
+
+// An installation that is interrupted comes to its end, and what came is
+// written down.
+func TestInterruptedInstallation(t *testing.T) {
+	s := newSite(t, "root")
+	before := s.snapshot()
+	s.write("dnf-slow", "")
+	p := s.plan(Desired{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for ctx.Err() == nil && !strings.Contains(s.read("calls"), "dnf -y install") {
+			time.Sleep(20 * time.Millisecond)
+		}
+		cancel()
+	}()
+	if err := Do(ctx, s.machine, p.Steps[0], func(string) {}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("interrupted: %v", err)
+	}
+	if strings.Contains(s.read("rpms"), "podman") {
+		t.Fatal("it was over before it was interrupted")
+	}
+	packages := filepath.Join(s.layout.StateDir, packagesName)
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		// conmon comes with podman: only what came is known to have brought it.
+		if text, err := os.ReadFile(packages); err == nil && strings.Contains(string(text), "conmon\n") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("it did not come to its end: %s", s.read("rpms"))
+		}
+	}
+	if err := os.Remove(filepath.Join(s.state, "dnf-slow")); err != nil {
+		t.Fatal(err)
+	}
+	s.do(s.undo())
+	if after := s.snapshot(); !maps.Equal(before, after) {
+		t.Errorf("undone:\n%v\nbefore:\n%v", after, before)
 	}
 }
 

@@ -50,6 +50,7 @@ code=0
 case $verb in
 install)
   mkdir -p -- "$state" || finish 1
+  cat "$state/packages" >"$work/former" 2>/dev/null
   for p in "$@"; do grep -qx -e "$p" "$work/before" || echo "$p"; done >>"$state/packages"
   case $manager in
   dnf) dnf -y install "$@" || code=$? ;;
@@ -59,8 +60,11 @@ install)
       apt update && apt --no-install-recommends install "$@" || code=$?
     } ;;
   esac
-  list | comm -13 "$work/before" - >>"$state/packages"
-  sort -u -o "$state/packages" "$state/packages" ;;
+  # A name that did not come must not stay: somebody else may install it.
+  list | comm -13 "$work/before" - | cat "$work/former" - | sort -u >"$state/packages.new"
+  if [ -s "$state/packages.new" ]; then mv -f -- "$state/packages.new" "$state/packages"
+  else rm -f -- "$state/packages.new" "$state/packages"; fi
+  rmdir -- "$state" 2>/dev/null ;;
 remove)
   case $manager in
   # What others brought stays, also when nothing needs it.

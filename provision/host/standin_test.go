@@ -22,6 +22,7 @@ case "$*" in
 *install*)
   shift 2
   [ -e "$S/dnf-fails" ] && { cat "$S/dnf-fails" >&2; exit 1; }
+  [ -e "$S/dnf-slow" ] && sleep 4
   for p in "$@" conmon; do echo "$p" >>"$S/rpms"; printf '#!/bin/sh\n' >"$B/$p"; chmod +x "$B/$p"; done
   printf '#!/bin/sh\n[ "$1" = info ] && echo netavark\nexit 0\n' >"$B/podman" ;;
 *remove*)
