@@ -168,7 +168,7 @@ func (e *Exporter) open(ctx context.Context, cfg Config) error {
 
 // register puts c into a registry of its own.
 func register(c *collector) (*prometheus.Registry, error) {
-	registry := prometheus.NewPedanticRegistry()
+	registry := prometheus.NewRegistry()
 	if err := registry.Register(c); err != nil {
 		return nil, fmt.Errorf("naming the metrics: %w", err)
 	}
