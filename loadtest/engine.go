@@ -51,7 +51,8 @@ type engine struct {
 	steps      int // begun so far
 	sessionsIn time.Duration
 	warnings   []string
-	filesLimit int // open files; 0 for not known
+	filesLimit int  // open files; 0 for not known
+	tls        bool // requests go to https
 }
 
 // discoveryTimeout bounds the first look at the server.
@@ -89,7 +90,7 @@ func prepare(ctx context.Context, s Settings, o Options) (*engine, error) {
 		Dial: o.Dial, DialAddress: s.DialAddress, TLS: trust,
 		Timeout: s.Timeout.Duration(), Now: o.Clock.Now, UserAgent: o.UserAgent,
 	}
-	e := &engine{Settings: s, Options: o, plan: plan, flows: s.FlowNames(), ownersN: s.owners(), warnings: warnings, filesLimit: bounds.files}
+	e := &engine{Settings: s, Options: o, plan: plan, flows: s.FlowNames(), ownersN: s.owners(), warnings: warnings, filesLimit: bounds.files, tls: strings.HasPrefix(strings.ToLower(s.URL), "https:")}
 	e.newClient = func() client.Client { return client.For(s.URL, config) }
 	if s.HTTPClient == StandardClient {
 		e.newClient = func() client.Client { return client.NewStandard(config) }
@@ -111,6 +112,11 @@ func prepare(ctx context.Context, s Settings, o Options) (*engine, error) {
 	}
 	if err := plan.Prepare(within, e.newClient); err != nil {
 		return nil, err
+	}
+	elsewhere := plan.Elsewhere()
+	e.warnings = append(e.warnings, s.elsewhereNotes(elsewhere)...)
+	for _, x := range elsewhere {
+		e.tls = e.tls || strings.HasPrefix(x.Origin, "https:")
 	}
 	if o.Dial == nil {
 		e.warnings = append(e.warnings, s.placeNotes(within)...)
@@ -148,7 +154,7 @@ func (e *engine) run(ctx context.Context) (*Result, error) {
 	if e.pool != nil {
 		keepers.Go(func() { e.pool.Keep(keepCtx) })
 	}
-	if e.HTTPClient == StandardClient || strings.HasPrefix(strings.ToLower(e.URL), "https:") {
+	if e.HTTPClient == StandardClient || e.tls {
 		defer collectLess()()
 	}
 	e.origin = e.Clock.Now()

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/benchctl/benchctl/loadtest/oidc"
 )
 
 // renewed tells what keeping sessions usable asked of the target while it was
@@ -51,6 +53,21 @@ func sameMachine(ctx context.Context, host string, lookup func(context.Context, 
 
 // oneMachine is said where generator and target share a machine.
 const oneMachine = "generator and target are on one machine and share its processors: compare the figures with others that were measured so"
+
+// elsewhereNotes tell of endpoints that discovery documents place on another
+// server than the URL's: the load goes there.
+func (s Settings) elsewhereNotes(found []oidc.Elsewhere) []string {
+	var notes []string
+	for _, e := range found {
+		at := "the load on them goes there"
+		if s.DialAddress != "" {
+			at = "the load on them still goes to " + s.DialAddress + ", under that name"
+		}
+		notes = append(notes, fmt.Sprintf("discovery at %s places %s at %s: %s (the server's hostname settings decide that)",
+			s.URL, strings.Join(e.Endpoints, ", "), e.Origin, at))
+	}
+	return notes
+}
 
 // placeNotes tell where the load goes, as far as a reader should know.
 func (s Settings) placeNotes(ctx context.Context) []string {

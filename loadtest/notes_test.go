@@ -3,7 +3,9 @@ package loadtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -88,4 +90,33 @@ func TestRenewalsWhileLoadIsSent(t *testing.T) {
 			t.Errorf("%d requests are counted, renewals among them?", n)
 		}
 	})
+}
+
+// Endpoints on another host are told with both names, and no others.
+func TestEndpointsElsewhereAreNoted(t *testing.T) {
+	for _, tt := range []struct {
+		name, at, want string
+	}{
+		{"at home", bubbleURL, ""},
+		{"at home, port given", bubbleURL + ":80", ""},
+		{"elsewhere", "http://192.0.2.9", "discovery at http://127.0.0.1 places jwks_uri at http://192.0.2.9:80: the load on them goes there"},
+		{"another port", bubbleURL + ":8080", "places jwks_uri at http://127.0.0.1:8080"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				time.Sleep(10 * ms)
+				if strings.HasSuffix(r.URL.Path, "/openid-configuration") {
+					_, _ = fmt.Fprintf(w, `{"issuer":"i","token_endpoint":"http://elsewhere.example.org/t","jwks_uri":"%s/k"}`, tt.at)
+					return
+				}
+				keys(w)
+			}), func(t *testing.T, o Options, _ *pipes) {
+				r := run(t, jwksSettings(Load{Kind: Closed, VUs: 1, Hold: Seconds(time.Second)}), o)
+				got := strings.Join(r.Warnings, "\n")
+				if !strings.Contains(got, tt.want) || (got != "") != (tt.want != "") || r.Verdict != Passed {
+					t.Errorf("%s, warnings %q, wanted %q", r.Verdict, got, tt.want)
+				}
+			})
+		})
+	}
 }
