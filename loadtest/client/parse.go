@@ -168,8 +168,10 @@ func (b *reader) readHead(a *Response) (framing, error) {
 		}
 		a.head = append(append(a.head, line...), '\n')
 	}
-	if minor == 0 && !keepAlive {
-		f.close = true
+	if minor == 0 {
+		// HTTP/1.0 knows no chunks: framing to distrust (RFC 9112, 6.1). It is
+		// read as net/http does, as if it were not said.
+		f.close, f.chunked = f.close || f.chunked || !keepAlive, false
 	}
 	return f, nil
 }

@@ -23,6 +23,8 @@ var answers = []string{
 	"HTTP/1.1 302 Found\nLocation: http://dummy/url?code=a\nContent-Length: 0\n\n",
 	"HTTP/1.1 200 OK\r\nConnection: Keep-Alive, close\r\nContent-Length: 2\r\n\r\nok",
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nokHTTP/1.1",
+	"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n1\r\n",
+	"HTTP/1.0 200\nTrAnsfer-EnCoding:Chunked\n\n0\n\n",
 	"HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.1 99 Low\r\n\r\n", "HTTP/1.1 200 OK\r\n folded\r\n\r\n", "\r\n", "",
 }
 
@@ -56,6 +58,7 @@ func TestKeepingConnections(t *testing.T) {
 		{"bare line feeds", answers[9], true},
 		{"close among tokens", answers[10], false},
 		{"bytes nobody asked for", answers[11], false},
+		{"1.0 with chunks", answers[12], false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, split := range []bool{false, true} {
