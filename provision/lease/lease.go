@@ -112,12 +112,13 @@ func Take(ctx context.Context, m Machine, r Request) (*Lease, error) {
 	var token [8]byte
 	_, _ = rand.Read(token[:]) // it never fails (crypto/rand)
 	l := &Lease{m: m, r: r, token: hex.EncodeToString(token[:]), lost: make(chan struct{}), done: make(chan struct{})}
-	if err := l.take(ctx); err != nil {
+	began, err := l.take(ctx)
+	if err != nil {
 		return nil, err
 	}
 	renewing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l.cancel = cancel
-	go l.renewAlways(renewing, time.Now())
+	go l.renewAlways(renewing, began)
 	return l, nil
 }
 
@@ -125,28 +126,30 @@ func Take(ctx context.Context, m Machine, r Request) (*Lease, error) {
 // time another one has got it, so that it is held then.
 const takeTries = 5
 
-func (l *Lease) take(ctx context.Context) error {
+// take gives when the last try was begun, since when the lease lasts.
+func (l *Lease) take(ctx context.Context) (time.Time, error) {
 	for range takeTries {
 		seen, err := look(ctx, l.m, l.r.Dir)
 		if err != nil {
-			return err
+			return time.Time{}, err
 		}
 		verdict := judge(seen, l.r)
 		if verdict.held != nil {
-			return &HeldError{Target: l.m.Name(), Holder: *verdict.held}
+			return time.Time{}, &HeldError{Target: l.m.Name(), Holder: *verdict.held}
 		}
+		began := time.Now()
 		got, err := l.link(ctx, seen.dir, verdict)
 		if err != nil {
-			return err
+			return time.Time{}, err
 		}
 		if got {
 			if verdict.warning != "" {
 				l.r.Notice(fmt.Sprintf("%s: %s", l.m.Name(), verdict.warning))
 			}
-			return nil
+			return began, nil
 		}
 	}
-	return fmt.Errorf("take the lease of %s: %w: others were faster %d times; try again", l.m.Name(), ErrHeld, takeTries)
+	return time.Time{}, fmt.Errorf("take the lease of %s: %w: others were faster %d times; try again", l.m.Name(), ErrHeld, takeTries)
 }
 
 // link makes the next file; false where somebody else did.
@@ -205,18 +208,25 @@ func (l *Lease) lose(err error) {
 const renewals = 3
 
 // renewAlways renews until it is told to stop or the lease is lost. renewed
-// is when the lease was taken, by our own clock, of which only what passes is
-// used.
+// is when the last renewal was begun, by our own clock, of which only what
+// passes is used: the lease lasts on the target at least TTL from then, so
+// that it is given up here before somebody else can have it.
 func (l *Lease) renewAlways(ctx context.Context, renewed time.Time) {
 	defer close(l.done)
+	var failed error
 	for {
+		end := renewed.Add(l.r.TTL)
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(l.r.TTL / renewals):
+		case <-time.After(min(l.r.TTL/renewals, time.Until(end))):
 		}
 		began := time.Now()
-		lost, err := l.renew(ctx)
+		if failed != nil && !began.Before(end) {
+			l.lose(fmt.Errorf("it could not be renewed for %s, so others may have taken it: %w", began.Sub(renewed).Round(time.Second), failed))
+			return
+		}
+		lost, err := l.renew(ctx, end)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -224,25 +234,23 @@ func (l *Lease) renewAlways(ctx context.Context, renewed time.Time) {
 			l.lose(err)
 			return
 		case err == nil:
-			renewed = began
-		case time.Since(renewed) > l.r.TTL:
-			l.lose(fmt.Errorf("it could not be renewed for %s, so others may have taken it: %w", time.Since(renewed).Round(time.Second), err))
-			return
+			renewed, failed = began, nil
 		default:
+			failed = err
 			l.r.Notice(fmt.Sprintf("the lease of %s could not be renewed, trying again: %v", l.m.Name(), err))
 		}
 	}
 }
 
-// renew makes the lease last for another TTL. It is lost where somebody else
-// has it; any other error may pass.
-func (l *Lease) renew(ctx context.Context) (lost bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, l.r.TTL, fmt.Errorf("no answer in %s", l.r.TTL))
+// renew makes the lease last for another TTL, unless that takes longer than
+// until end. It is lost where somebody else has it; any other error may pass.
+func (l *Lease) renew(ctx context.Context, end time.Time) (lost bool, err error) {
+	ctx, cancel := context.WithDeadlineCause(ctx, end, errors.New("the target did not answer in time"))
 	defer cancel()
 	said, err := runScript(ctx, l.m, renewScript, "", l.dir, number(l.number), centis(l.r.TTL), l.token)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = context.Cause(ctx)
 		}
 		return false, fmt.Errorf("renew the lease of %s: %w", l.m.Name(), err)
 	}
@@ -277,6 +285,9 @@ func (l *Lease) again(ctx context.Context) (lost bool, err error) {
 
 // takenBy says who has it now.
 func (l *Lease) takenBy(ctx context.Context) error {
+	// That it is lost is known; who has it is worth some more time.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
 	seen, err := look(ctx, l.m, l.dir)
 	if err != nil {
 		return fmt.Errorf("somebody else took the lease of %s (who cannot be told: %w)", l.m.Name(), err)

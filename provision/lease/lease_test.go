@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 func holdUntilKilled(dir string) int {
 	machine, err := remote.Connect(context.Background(), inventory.Local(), remote.Options{})
 	if err == nil {
-		_, err = Take(context.Background(), machine, Request{Owner: Self("seed"), Dir: dir, TTL: 2 * time.Second})
+		_, err = Take(context.Background(), machine, Request{Owner: Self("seed"), Dir: dir, TTL: 5 * time.Second})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -173,7 +173,7 @@ func TestOneOfManyGetsIt(t *testing.T) {
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	m, dir := thisMachine(t), t.TempDir()
-	l := mustTake(t, m, Request{Owner: someone("ann"), Dir: dir, TTL: 2 * time.Second})
+	l := mustTake(t, m, Request{Owner: someone("ann"), Dir: dir, TTL: 5 * time.Second})
 	first, err := Look(t.Context(), m, dir)
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestRenewal(t *testing.T) {
 	select {
 	case <-l.Lost():
 		t.Fatalf("lost: %v", l.Err())
-	case <-time.After(5 * time.Second):
+	case <-time.After(8 * time.Second):
 	}
 	h, err := Look(t.Context(), m, dir)
 	if err != nil || h == nil {
@@ -195,7 +195,7 @@ func TestRenewal(t *testing.T) {
 func TestForceWarnsBoth(t *testing.T) {
 	t.Parallel()
 	m, dir := thisMachine(t), t.TempDir()
-	ann := mustTake(t, m, Request{Owner: someone("ann"), Dir: dir, TTL: 3 * time.Second})
+	ann := mustTake(t, m, Request{Owner: someone("ann"), Dir: dir, TTL: 9 * time.Second})
 	working, stop := ann.Context(t.Context())
 	defer stop()
 	var said notices
@@ -310,9 +310,9 @@ func TestSkewedClock(t *testing.T) {
 	}
 	m := skewed{thisMachine(t), bin}
 	setClock("86400") // 1970
-	ann := mustTake(t, m, Request{Owner: someone("ann"), Dir: dir, TTL: 3 * time.Second})
+	ann := mustTake(t, m, Request{Owner: someone("ann"), Dir: dir, TTL: 6 * time.Second})
 	h, err := Look(t.Context(), m, dir)
-	if err != nil || h == nil || h.Since.Unix() != 86400 || h.Left > 3*time.Second {
+	if err != nil || h == nil || h.Since.Unix() != 86400 || h.Left > 6*time.Second {
 		t.Fatalf("held by %+v, %v: since is told by the target's clock", h, err)
 	}
 	setClock("4102444800") // 2100
@@ -320,7 +320,7 @@ func TestSkewedClock(t *testing.T) {
 		if _, err := Take(t.Context(), m, Request{Owner: someone("ben"), Dir: dir}); !errors.Is(err, ErrHeld) {
 			t.Errorf("the clock was set, and the lease is not held any more: %v", err)
 		}
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(2500 * time.Millisecond)
 	}
 	if err := ann.Err(); err != nil {
 		t.Error(err)
@@ -354,7 +354,7 @@ func TestCutOff(t *testing.T) {
 	dir := t.TempDir()
 	m := &stopping{Machine: thisMachine(t)}
 	var said notices
-	l := mustTake(t, m, Request{Owner: someone("ann"), Dir: dir, TTL: 2 * time.Second, Notice: said.add})
+	l := mustTake(t, m, Request{Owner: someone("ann"), Dir: dir, TTL: 4 * time.Second, Notice: said.add})
 	m.mu.Lock()
 	m.cut = remote.ErrLost
 	m.mu.Unlock()
@@ -399,7 +399,7 @@ func TestLateRenewal(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			m, dir := thisMachine(t), t.TempDir()
-			l := mustTake(t, m, Request{Owner: someone("ann"), Dir: dir, TTL: 3 * time.Second})
+			l := mustTake(t, m, Request{Owner: someone("ann"), Dir: dir, TTL: 9 * time.Second})
 			c.spoil(t, filepath.Join(dir, "lease.1"))
 			for end := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 				h, err := Look(t.Context(), m, dir)
