@@ -4,6 +4,7 @@
 #   make test      everything: static checks, unit tests, the real lab
 #   make check     the fast loop: format, vet, staticcheck, unit tests and testscripts
 #   make build     bin/benchctl
+#   make dist      dist/benchctl-OS-ARCH for the machines that load comes from
 #   make lab       leave the lab host up for tests; make lab-down undoes it
 
 SHELL       := /bin/bash
@@ -18,10 +19,20 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 LABHOST     := bin/labhost
 export GOFLAGS := -buildvcs=false -tags=$(TAGS)
 
-.PHONY: build check test demo lab lab-down lab-status fmt vet staticcheck unit race lab-tests bench clean
+# Load often comes from a laptop.
+PLATFORMS   := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+
+.PHONY: build dist check test demo lab lab-down lab-status fmt vet staticcheck unit race lab-tests bench clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/benchctl ./cmd/benchctl
+
+dist: $(PLATFORMS:%=dist/%)
+	cd dist && sha256sum benchctl-* > SHA256SUMS
+
+dist/%: FORCE
+	CGO_ENABLED=0 GOOS=$(*D) GOARCH=$(*F) go build -trimpath -ldflags '-s -w $(LDFLAGS)' \
+		-o dist/benchctl-$(*D)-$(*F)$(if $(filter windows,$(*D)),.exe) ./cmd/benchctl
 
 $(LABHOST): FORCE
 	@go build -o $@ ./provision/testlab/labhost

@@ -59,7 +59,7 @@ func launchHere(ctx context.Context, argv []string) (*process, error) {
 		return nil, err
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	ownGroup(cmd)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func launchHere(ctx context.Context, argv []string) (*process, error) {
 			select {
 			case <-ended: // the number may be another process's by now
 			default:
-				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+				killGroup(cmd)
 			}
 			_ = stdin.Close()
 			limitOutputs()

@@ -295,15 +295,22 @@ func (x *standInServer) session(channel ssh.Channel, requests <-chan *ssh.Reques
 		case "signal":
 			var signal struct{ Name string }
 			_ = ssh.Unmarshal(r.Payload, &signal)
-			for n, name := range signalNames {
-				if name == signal.Name && cmd != nil && !x.deaf.Load() {
-					_ = syscall.Kill(-cmd.Process.Pid, n)
-				}
+			if n := signalNumber(signal.Name); n != 0 && cmd != nil && !x.deaf.Load() {
+				_ = syscall.Kill(-cmd.Process.Pid, syscall.Signal(n))
 			}
 		default:
 			_ = r.Reply(false, nil)
 		}
 	}
+}
+
+func signalName(number int) string {
+	for name, n := range signalNumbers {
+		if n == number {
+			return name
+		}
+	}
+	return ""
 }
 
 func reportEnd(channel ssh.Channel, err error) {
@@ -315,7 +322,7 @@ func reportEnd(channel ssh.Channel, err error) {
 				Dumped  bool
 				Message string
 				Lang    string
-			}{Signal: signalNames[status.Signal()]}))
+			}{Signal: signalName(int(status.Signal()))}))
 			return
 		}
 	}

@@ -5,15 +5,14 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
+	"github.com/containers/podman/v5/pkg/signal"
 	"github.com/containers/podman/v5/pkg/specgen"
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"go.podman.io/common/libnetwork/types"
 	"go.podman.io/image/v5/manifest"
-	"golang.org/x/sys/unix"
 
 	"github.com/benchctl/benchctl/provision/engine"
 )
@@ -140,14 +139,12 @@ func limits(c engine.ContainerSpec) *specs.LinuxResources {
 	return &r
 }
 
-// stopSignal reads a name ("SIGINT", "int").
+// stopSignal reads a name ("SIGINT", "int"); the number is Linux's, whatever
+// this machine runs.
 func stopSignal(name string) (syscall.Signal, error) {
-	full := strings.ToUpper(name)
-	if !strings.HasPrefix(full, "SIG") {
-		full = "SIG" + full
+	n, err := signal.ParseSignal(name)
+	if err != nil {
+		return 0, fmt.Errorf("stop signal %q is not known", name)
 	}
-	if n := unix.SignalNum(full); n != 0 {
-		return n, nil
-	}
-	return 0, fmt.Errorf("stop signal %q is not known", name)
+	return n, nil
 }
