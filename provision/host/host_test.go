@@ -177,9 +177,18 @@ func TestRootless(t *testing.T) {
 	if again := s.plan(d); !again.Empty() {
 		t.Errorf("a second time: %v", kinds(again))
 	}
-	s.do(s.undo())
+	// As steps of a plan that the lab's executor walks.
+	undo := s.undo()
+	for _, step := range undo.Plan(reconcile.ForTeardown, "").Steps {
+		if err := undo.Do(t.Context(), s.machine, step, func(string) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if after := s.snapshot(); !maps.Equal(before, after) {
 		t.Errorf("undone:\n%v\nbefore:\n%v", after, before)
+	}
+	if err := undo.Do(t.Context(), s.machine, reconcile.Step{ID: "pull/x"}, func(string) {}); err == nil {
+		t.Error("a step of the lab was taken for one of ours")
 	}
 }
 

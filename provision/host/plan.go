@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -159,6 +160,15 @@ func (p Plan) Find(s reconcile.Step) (Step, bool) {
 		}
 	}
 	return Step{}, false
+}
+
+// Do carries out our step for one of a plan made by Before, After or Plan.
+func (p Plan) Do(ctx context.Context, m Machine, s reconcile.Step, say func(string)) error {
+	step, ours := p.Find(s)
+	if !ours {
+		return fmt.Errorf("step %s is not of the preparation of %s", s.ID, p.Machine)
+	}
+	return Do(ctx, m, step, say)
 }
 
 // add appends a step after those before.
