@@ -219,9 +219,9 @@ func TestGeneratorLimits(t *testing.T) {
 		{"dropped", generator{use: EngineUse{Dropped: 1}, open: true}, "1 starts were dropped"},
 		{"no room", generator{use: EngineUse{CPUSeconds: 19}}, "19.0 CPU-s of the 20.0"},
 		{"some room", generator{use: EngineUse{CPUSeconds: 17}}, ""},
-		{"pauses", generator{use: EngineUse{GCPauseMS: 101}}, "garbage collection took 0.1 s of 10 s (limit 1 %)"},
-		{"pauses in a moment", generator{use: EngineUse{GCPauseMS: 10, CPUSeconds: 1}, seconds: 0.4}, ""},
-		{"short pauses", generator{use: EngineUse{GCPauseMS: 99}}, ""},
+		{"pauses", generator{use: EngineUse{GCPauseMS: 1010}}, "garbage collection took 1 s of 10 s (limit 10 %)"},
+		{"pauses in a moment", generator{use: EngineUse{GCPauseMS: 100, CPUSeconds: 1}, seconds: 0.4}, ""},
+		{"short pauses", generator{use: EngineUse{GCPauseMS: 990}}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.g.seconds, tt.g.cores = cmp.Or(tt.g.seconds, 10), 2

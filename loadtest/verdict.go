@@ -16,8 +16,10 @@ const (
 	// leastJudged is how many seconds must have been measured before their CPU
 	// time and pauses are judged: of less, one reading's grain is a large part.
 	leastJudged = 0.5
-	// pauseLimit is the share of the time that garbage collection may take.
-	pauseLimit = 0.01
+	// pauseLimit is the share of the time that garbage collection may stop the
+	// generator. Pauses are told in any case; on a busy machine stopping alone
+	// takes a while.
+	pauseLimit = 0.1
 	// cpuLimit is the share of the usable cores beyond which there was no room.
 	cpuLimit = 0.9
 )
