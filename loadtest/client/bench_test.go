@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"strings"
@@ -120,6 +121,52 @@ func BenchmarkReadAnswer(b *testing.B) {
 				if keep, err := in.answer("GET", &a, 1<<20); err != nil || !keep {
 					b.Fatal(keep, err)
 				}
+			}
+		})
+	}
+}
+
+// again is a connection that answers each write with the same bytes.
+type again struct {
+	net.Conn
+	answer, rest []byte
+}
+
+func (c *again) Write(b []byte) (int, error) {
+	c.rest = c.answer
+	return len(b), nil
+}
+
+func (c *again) Read(b []byte) (int, error) {
+	n := copy(b, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+func (*again) Close() error                { return nil }
+func (*again) SetDeadline(time.Time) error { return nil }
+
+// A request on a kept connection makes no garbage: collecting it would make
+// other starts late.
+func TestRawRequestsMakeNoGarbage(t *testing.T) {
+	for name, answer := range map[string]string{
+		"length":  "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+		"chunked": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := NewRaw(Config{Timeout: time.Hour, Dial: func(context.Context, string, string) (net.Conn, error) {
+				return &again{answer: []byte(answer)}, nil
+			}})
+			defer c.Renew()
+			ctx := t.Context()
+			r := Request{Method: "POST", To: endpoint(t, "http://127.0.0.1/x"), Header: []Field{{"Authorization", "Bearer t"}}, Body: []byte("a=b")}
+			var a Response
+			if allocs := testing.AllocsPerRun(100, func() {
+				if err := c.Do(ctx, &r, &a); err != nil || string(a.Body) != "{}" {
+					t.Fatalf("%q, error %v", a.Body, err)
+				}
+			}); allocs > 0 {
+				t.Errorf("%g allocations a request", allocs)
 			}
 		})
 	}
