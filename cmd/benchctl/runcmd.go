@@ -11,6 +11,7 @@ import (
 
 	"github.com/benchctl/benchctl/loadtest"
 	"github.com/benchctl/benchctl/loadtest/campaign"
+	"github.com/benchctl/benchctl/loadtest/export"
 	"github.com/benchctl/benchctl/loadtest/report"
 	"github.com/benchctl/benchctl/provision"
 	"github.com/benchctl/benchctl/scenarios"
@@ -30,6 +31,8 @@ the campaign and keeps what was measured.`,
 			var tests commaList
 			fs.Var(&tests, "test", "run only the test of this `NAME` (several)")
 			out := fs.String("out", "", "keep the results in this `DIR` (default: results/<UTC time>-<scenario>)")
+			var figures exportFlags
+			figures.register(fs)
 			repeat := fs.Int("repeat", 1, "run each test `N` times, interleaved")
 			asJSON := fs.Bool("json", false, "print the campaign and its runs as JSON")
 			return func(ctx context.Context, a *app, args []string) error {
@@ -39,7 +42,7 @@ the campaign and keeps what was measured.`,
 				if *repeat < 1 {
 					return usagef("-repeat %d: at least 1", *repeat)
 				}
-				return a.campaign(ctx, &f, campaignOptions{tests: tests, out: *out, repeats: *repeat, asJSON: *asJSON, provision: true})
+				return a.campaign(ctx, &f, campaignOptions{tests: tests, out: *out, repeats: *repeat, asJSON: *asJSON, provision: true, figures: figures})
 			}
 		},
 	}
@@ -53,6 +56,7 @@ type campaignOptions struct {
 	asJSON    bool
 	provision bool   // build and seed first
 	reset     string // in place of the scenario's; "" for that
+	figures   exportFlags
 }
 
 // testLab runs tests of a scenario on the lab that is there.
@@ -60,7 +64,7 @@ func (a *app) testLab(ctx context.Context, f testFlags) error {
 	if f.reset != scenarios.ResetNone && f.reset != scenarios.ResetRestart {
 		return usagef("-reset %s: use none or restart", f.reset)
 	}
-	return a.campaign(ctx, &f.scenario, campaignOptions{tests: f.tests, out: f.out, repeats: 1, asJSON: f.asJSON, reset: f.reset})
+	return a.campaign(ctx, &f.scenario, campaignOptions{tests: f.tests, out: f.out, repeats: 1, asJSON: f.asJSON, reset: f.reset, figures: f.figures})
 }
 
 // campaign makes a campaign from the flags, runs it and shows its report.
@@ -96,6 +100,11 @@ func (a *app) campaign(ctx context.Context, f *scenarioFlags, o campaignOptions)
 		// What the plan refuses is told before a results folder is made.
 		return err
 	}
+	exporter, err := o.figures.start(ctx, a, s.Name)
+	if err != nil {
+		return err
+	}
+	defer a.closeExporter(ctx, exporter)
 	store, err := a.resultsFolder(o.out, s.Name)
 	if err != nil {
 		return err
@@ -107,7 +116,7 @@ func (a *app) campaign(ctx context.Context, f *scenarioFlags, o campaignOptions)
 		Tool:     report.Tool{Version: version, GoVersion: runtime.Version()},
 		Lab:      &campaignLab{lab: lab, scenario: s, target: target.Name, note: a.note},
 		Seeder:   a.seeder(s, lab.Endpoint()),
-		Runner:   engineRunner{},
+		Runner:   engineRunner{exporter},
 		Store:    store,
 		Progress: progress,
 		Now:      a.now,
@@ -117,12 +126,37 @@ func (a *app) campaign(ctx context.Context, f *scenarioFlags, o campaignOptions)
 	return a.showCampaign(store.Dir(), summary, err, o.asJSON)
 }
 
-// engineRunner drives a test with the built-in load engine.
-type engineRunner struct{}
+// engineRunner drives a test with the built-in load engine and hands its
+// figures on while it runs; the exporter may be nil.
+type engineRunner struct{ exporter *export.Exporter }
 
-func (engineRunner) Run(ctx context.Context, s loadtest.Settings, o loadtest.Options) (*loadtest.Result, error) {
+func (e engineRunner) Run(ctx context.Context, s loadtest.Settings, o loadtest.Options) (*loadtest.Result, error) {
 	o.UserAgent = "benchctl/" + version
-	return loadtest.Run(ctx, s, o)
+	shown := o.Progress
+	o.Progress = func(p loadtest.Progress) {
+		e.exporter.Progress(p)
+		if shown != nil {
+			shown(p)
+		}
+	}
+	e.exporter.BeginTest(s.Name)
+	r, err := loadtest.Run(ctx, s, o)
+	e.exporter.EndTest(r)
+	return r, err
+}
+
+// exportGrace is how long the last figures may take to leave, also after
+// Ctrl-C.
+const exportGrace = 3 * time.Second
+
+// closeExporter lets the last figures leave. What could not be handed on is
+// told; the results don't depend on it.
+func (a *app) closeExporter(ctx context.Context, e *export.Exporter) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportGrace)
+	defer cancel()
+	if err := e.Close(ctx); err != nil {
+		fmt.Fprintf(a.stderr, "Warning: %v\n", err)
+	}
 }
 
 // resultsFolder makes the folder that the results are kept in.

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
@@ -18,6 +20,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"crlf":     scriptCRLF,
 		"exits":    scriptExits,
+		"fetch":    scriptFetch,
 		"freeport": scriptFreePort,
 		"waitport": scriptWaitPort,
 	}
@@ -70,6 +73,27 @@ func scriptWaitPort(ts *testscript.TestScript, neg bool, args []string) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	ts.Fatalf("%s", fmt.Sprintf("nothing listens on %s after 10 s", address))
+}
+
+// scriptFetch gets a loopback page again and again until a text is in it, and
+// keeps it: fetch URL FILE TEXT.
+func scriptFetch(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: fetch URL FILE TEXT")
+	}
+	var body []byte
+	for range 200 {
+		if r, err := http.Get(args[0]); err == nil {
+			body, err = io.ReadAll(r.Body)
+			ts.Check(errors.Join(err, r.Body.Close()))
+			if strings.Contains(string(body), args[2]) {
+				ts.Check(os.WriteFile(ts.MkAbs(args[1]), body, 0o644))
+				return
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	ts.Fatalf("%s never had %q; it has\n%s", args[0], args[2], body)
 }
 
 // scriptCRLF copies a file as some editors write it, with a byte order mark and

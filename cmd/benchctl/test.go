@@ -36,23 +36,27 @@ been provisioned and seeded; nothing is built. Give -test NAME to choose.`,
 				if err != nil {
 					return err
 				}
-				return a.testServer(ctx, settings, f.out, f.asJSON)
+				return a.testServer(ctx, settings, f)
 			}
 		},
 	}
 }
 
 // testServer runs one test and shows its result.
-func (a *app) testServer(ctx context.Context, s loadtest.Settings, out string, asJSON bool) error {
+func (a *app) testServer(ctx context.Context, s loadtest.Settings, f testFlags) error {
+	exporter, err := f.figures.start(ctx, a, "")
+	if err != nil {
+		return err
+	}
+	defer a.closeExporter(ctx, exporter)
 	var folder *report.Folder
-	if out != "" {
-		var err error
+	if f.out != "" {
 		// Before the load: a folder that can't be written costs no run.
-		if folder, err = report.CreateAt(out); err != nil {
+		if folder, err = report.CreateAt(f.out); err != nil {
 			return err
 		}
 	}
-	result, err := loadtest.Run(ctx, s, loadtest.Options{Progress: a.progress().Load, UserAgent: "benchctl/" + version})
+	result, err := engineRunner{exporter}.Run(ctx, s, loadtest.Options{Progress: a.progress().Load})
 	a.endProgress(err == nil)
 	if err != nil {
 		return err
@@ -62,7 +66,7 @@ func (a *app) testServer(ctx context.Context, s loadtest.Settings, out string, a
 			return err
 		}
 	}
-	if err := a.showRun(result, asJSON); err != nil {
+	if err := a.showRun(result, f.asJSON); err != nil {
 		return err
 	}
 	if folder != nil {

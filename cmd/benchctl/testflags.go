@@ -28,6 +28,7 @@ type testFlags struct {
 	scenario scenarioFlags
 	tests    commaList
 	reset    string
+	figures  exportFlags
 }
 
 // loadFlags are the flags that choose the load model, one of which is needed,
@@ -61,6 +62,7 @@ func (f *testFlags) register(fs *flag.FlagSet) {
 	fs.BoolVar(&f.asJSON, "json", false, "print the result as JSON")
 	fs.Var(&f.tests, "test", "without -url: `NAME` of the scenario's test (several)")
 	fs.StringVar(&f.reset, "reset", "none", "without -url: reset `LEVEL` before each test: none or restart")
+	f.figures.register(fs)
 	f.scenario.register(fs)
 	f.scenario.registerScale(fs)
 }
@@ -149,7 +151,7 @@ func (f *testFlags) checkMode(fs *flag.FlagSet) error {
 		given[g.Name] = true
 		ofLab := slices.Contains(labFlags, g.Name)
 		switch {
-		case slices.Contains(bothFlags, g.Name):
+		case slices.Contains(bothFlags, g.Name), slices.Contains(exportFlagNames, g.Name):
 		case f.settings.URL != "" && ofLab:
 			wrong = append(wrong, "-"+g.Name+" is for tests of a scenario, without -url")
 		case f.settings.URL == "" && !ofLab:
