@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -148,12 +149,13 @@ const requestsSeries = "__name__=benchctl_requests_total,operation=userinfo,scen
 func TestRemoteWrite(t *testing.T) {
 	noneLeft(t)
 	r := receive(t, func(int, http.ResponseWriter) int { return 204 })
-	now := time.UnixMilli(1_700_000_000_000)
-	e := start(t, Config{Scenario: "baseline", Now: func() time.Time { return now }, RemoteWrite: RemoteWrite{URL: r.URL + "/api/v1/write"}})
+	var now atomic.Int64 // the sender reads the clock too
+	now.Store(1_700_000_000_000)
+	e := start(t, Config{Scenario: "baseline", Now: func() time.Time { return time.UnixMilli(now.Load()) }, RemoteWrite: RemoteWrite{URL: r.URL + "/api/v1/write"}})
 	e.BeginTest("mixed")
-	now = now.Add(time.Second)
+	now.Add(1000)
 	e.Progress(second(1, 10, 2, 20*time.Millisecond))
-	now = now.Add(time.Second)
+	now.Add(1000)
 	e.Progress(second(2, 20, 2, 30*time.Millisecond))
 	e.EndTest(ended(21, 2, 0)) // at the same moment
 	closeWell(t, e)
