@@ -142,9 +142,17 @@ func (d *Directory) User(realm, i int) (name, password string) {
 	return name, Password(d.seed, d.Realm(realm), name, d.unique)
 }
 
+// Names of what template token-endpoints adds to each realm.
+const (
+	// ResourceServer is the client that entitlements are asked for.
+	ResourceServer = "resource-server"
+	// ProviderAlias is the identity provider whose tokens are stored.
+	ProviderAlias = "provider"
+)
+
 // Accounts answers by name, as a server is asked: every realm exists and holds
-// every client app_NNNNNN and every user user_NNNNNN, with the secrets of the
-// dataset that has this seed.
+// every client app_NNNNNN, the resource server and every user user_NNNNNN, with
+// the secrets of the dataset that has this seed.
 type Accounts struct {
 	Seed            int64
 	UniquePasswords bool
@@ -153,7 +161,7 @@ type Accounts struct {
 // ClientSecret gives the secret of a client; ok is false if the dataset has
 // no client of that name.
 func (a Accounts) ClientSecret(realm, clientID string) (secret string, ok bool) {
-	if !builtinNames.client.matches(clientID) {
+	if !builtinNames.client.matches(clientID) && clientID != ResourceServer {
 		return "", false
 	}
 	return ClientSecret(a.Seed, realm, clientID), true

@@ -195,6 +195,13 @@ func TestAccountsKnowOnlyTheDatasetsNames(t *testing.T) {
 	}
 }
 
+func TestAccountsKnowTheResourceServer(t *testing.T) {
+	secret, ok := Accounts{Seed: 1}.ClientSecret("realm_000", ResourceServer)
+	if !ok || secret != ClientSecret(1, "realm_000", ResourceServer) {
+		t.Errorf("%q %v", secret, ok)
+	}
+}
+
 func TestBadIdentities(t *testing.T) {
 	good := Builtin().Identities()
 	for name, c := range map[string]struct {

@@ -252,7 +252,7 @@ func TestProviderIsKnownToOthers(t *testing.T) {
 			t.Errorf("%s: %q, want %q", key, c[key], want)
 		}
 	}
-	if len(realm.Roles.Realm) != 3 || realm.Clients[0].ClientID != "resource-server" || realm.Clients[0].Secret != ClientSecret(1, "realm_000", "resource-server") {
+	if len(realm.Roles.Realm) != 3 || realm.Clients[0].ClientID != ResourceServer || realm.Clients[0].Secret != ClientSecret(1, "realm_000", ResourceServer) || realm.IdentityProviders[0].Alias != ProviderAlias || !realm.IdentityProviders[0].StoreToken {
 		t.Errorf("%+v", realm)
 	}
 	if strings.Contains(string(body), "benchctl.include") || strings.Contains(string(body), "benchctl.provider") || strings.Contains(string(body), "${") {

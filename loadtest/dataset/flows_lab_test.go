@@ -59,7 +59,7 @@ func settings(l *dataset.Lab, s dataset.Spec, flow string) loadtest.Settings {
 		Name: flow, Flow: flow, URL: l.URL, Identities: loadtest.Identities(s.Identities()),
 		Load:      loadtest.Load{Kind: loadtest.Closed, VUs: 4, Hold: loadtest.Seconds(2 * time.Second)},
 		AdminUser: l.User, AdminPassword: l.Password,
-		RedirectURI: "http://dummy/url", Audience: "resource-server", Alias: "provider", Seed: 1,
+		RedirectURI: "http://dummy/url", Audience: dataset.ResourceServer, Alias: dataset.ProviderAlias, Seed: 1,
 	}
 	if oidc.NeedsSessions(flow) {
 		out.Sessions = s.Realms * s.Users // all users
@@ -177,10 +177,16 @@ func passwordGrant(s dataset.Spec, realm, user, password string) url.Values {
 // credentials is a digest of all stored passwords.
 const credentials = "select count(*), md5(string_agg(c.id || c.secret_data || c.credential_data, ',' order by c.id)) from credential c join user_entity u on u.id = c.user_id join realm r on r.id = u.realm_id where r.name like 'realm_%'"
 
-// TestLabFlows runs every flow against a real Keycloak that was seeded here and
-// holds what the engine says that it did against what the server stored.
+// TestLabFlows runs the flows against a real Keycloak that was seeded here.
 func TestLabFlows(t *testing.T) {
 	l := dataset.StartLab(t)
+	l.Sub(t, "every flow", func(t *testing.T) { everyFlow(t, l) })
+	l.Sub(t, "users of a directory", func(t *testing.T) { fromDirectory(t, l) })
+}
+
+// everyFlow holds what the engine says that it did against what the server
+// stored.
+func everyFlow(t *testing.T, l *dataset.Lab) {
 	s := dataset.Spec{Template: "token-endpoints", Realms: 2, Clients: 3, Users: 10, Seed: 1, Hash: cheap}
 	template := load(t, s.Template, dataset.Variables{BaseURL: l.URL, ServerURL: atServer})
 	seed(t, l, s, template, 30, true)
@@ -229,7 +235,7 @@ func TestLabFlows(t *testing.T) {
 			s.Sessions = sessions
 		}, map[string][]string{"LOGIN": {"authenticate", "sessions"}, "REFRESH_TOKEN": {"refresh"}, "USER_INFO_REQUEST": {"userinfo"}, "PERMISSION_TOKEN": {"entitlement"}, "IDENTITY_PROVIDER_RETRIEVE_TOKEN": {"broker-token"}}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		l.Sub(t, c.name, func(t *testing.T) {
 			set := settings(l, s, c.flow)
 			if set.Name == "" {
 				set.Name = c.name
@@ -258,14 +264,14 @@ func TestLabFlows(t *testing.T) {
 
 	user := dataset.UserName(7)
 	bearer := token(t, l, "realm_001", "", passwordGrant(s, "realm_001", user, dataset.Password(s.Seed, "realm_001", user, false)))
-	t.Run("an entitlement has the permission", func(t *testing.T) {
-		rpt := claims(t, token(t, l, "realm_001", bearer, url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:uma-ticket"}, "audience": {"resource-server"}}))
+	l.Sub(t, "an entitlement has the permission", func(t *testing.T) {
+		rpt := claims(t, token(t, l, "realm_001", bearer, url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:uma-ticket"}, "audience": {dataset.ResourceServer}}))
 		p := rpt.Authorization.Permissions
-		if len(p) != 1 || p[0].Name != "res1" || !slices.Equal(p[0].Scopes, []string{"read"}) || rpt.PreferredUsername != user || rpt.Aud != "resource-server" {
+		if len(p) != 1 || p[0].Name != "res1" || !slices.Equal(p[0].Scopes, []string{"read"}) || rpt.PreferredUsername != user || rpt.Aud != dataset.ResourceServer {
 			t.Errorf("%+v", rpt)
 		}
 	})
-	t.Run("a broker token is the provider's", func(t *testing.T) {
+	l.Sub(t, "a broker token is the provider's", func(t *testing.T) {
 		var stored granted
 		get(t, l.URL+"/realms/realm_001/broker/provider/token", bearer, &stored)
 		provider := dataset.RealmName(dataset.ProviderRealm)
@@ -289,9 +295,8 @@ func TestLabFlows(t *testing.T) {
 	seed(t, l, s, template, 30, false)
 }
 
-// TestLabDirectory seeds realms whose users come from OpenLDAP.
-func TestLabDirectory(t *testing.T) {
-	l := dataset.StartLab(t)
+// fromDirectory seeds realms whose users come from OpenLDAP.
+func fromDirectory(t *testing.T, l *dataset.Lab) {
 	v := l.StartDirectory(30)
 	s := dataset.Spec{Template: "ldap", Realms: 2, Clients: 3, Users: 30, Seed: 1}
 

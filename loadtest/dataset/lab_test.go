@@ -54,6 +54,16 @@ func (l *labKeycloak) gone(args ...string) {
 	}
 }
 
+// Sub runs a part of a test, which fails where l does.
+func (l *labKeycloak) Sub(t *testing.T, name string, test func(t *testing.T)) bool {
+	return t.Run(name, func(t *testing.T) {
+		old := l.t
+		l.t = t
+		defer func() { l.t = old }()
+		test(t)
+	})
+}
+
 // freePort finds a loopback port that nobody listens on.
 func freePort(t *testing.T) int {
 	t.Helper()
@@ -167,14 +177,7 @@ func (l *labKeycloak) login(s Spec, realm, user, scope string) map[string]any {
 
 func TestLabKeycloak(t *testing.T) {
 	l := startLabKeycloak(t)
-	sub := func(name string, test func(t *testing.T)) bool {
-		return t.Run(name, func(t *testing.T) {
-			old := l.t
-			l.t = t
-			defer func() { l.t = old }()
-			test(t)
-		})
-	}
+	sub := func(name string, test func(t *testing.T)) bool { return l.Sub(t, name, test) }
 	for _, policy := range []struct{ name, text, hashing string }{
 		{"argon2, the default", "", "argon2:t=5,m=7168,p=1,length=32,type=id,version=1.3"},
 		{"pbkdf2-sha512 with one iteration", cheap, "pbkdf2-sha512:t=1,length=64"},
