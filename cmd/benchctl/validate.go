@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 
 	"github.com/benchctl/benchctl/inventory"
+	"github.com/benchctl/benchctl/inventory/hclfile"
+	"github.com/benchctl/benchctl/loadtest/campaign"
 	"github.com/benchctl/benchctl/scenarios"
 )
 
@@ -34,6 +37,9 @@ environment may be missing here; that is a warning.`,
 				}
 				warnings, err := scenarios.Validate(args, opts)
 				a.warn(warnings)
+				if err == nil {
+					err = checkCampaigns(args, opts)
+				}
 				if err != nil {
 					return err
 				}
@@ -49,6 +55,30 @@ environment may be missing here; that is a warning.`,
 			}
 		},
 	}
+}
+
+// checkCampaigns holds each scenario of the files to what a campaign would
+// refuse before it builds anything. What can't be read here, because its values
+// come from an environment that is elsewhere, was warned about already.
+func checkCampaigns(files []string, opts hclfile.Options) error {
+	catalog, _, err := scenarios.Load(scenarios.Options{Files: files, Options: opts})
+	if err != nil {
+		return nil
+	}
+	var errs []error
+	for _, entry := range catalog.Names() {
+		if entry.Source == scenarios.BuiltIn {
+			continue
+		}
+		s, err := catalog.Scenario(entry.Name)
+		if err != nil {
+			continue
+		}
+		if err := campaign.Check(s, nil, ""); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return asUsage(errors.Join(errs...))
 }
 
 // hclFilesHere are the files that other commands would find in this folder.

@@ -34,7 +34,7 @@ func check(s *scenarios.Scenario, runs []Planned, url string) error {
 	}
 	if err := spec.Validate(); err != nil {
 		// The tests speak of the dataset too, and would say it again.
-		return fmt.Errorf("the dataset of scenario %q: %w", s.Name, err)
+		return fmt.Errorf("%sthe dataset of scenario %q: %w", place(s.Source), s.Name, err)
 	}
 	var errs []error
 	for _, run := range runs {
@@ -42,8 +42,16 @@ func check(s *scenarios.Scenario, runs []Planned, url string) error {
 			continue
 		}
 		if err := TestSettings(s, run.Test, url).Check(); err != nil {
-			errs = append(errs, fmt.Errorf("test %q of scenario %q: %w", run.Test.Name, s.Name, err))
+			errs = append(errs, fmt.Errorf("%stest %q of scenario %q: %w", place(run.Test.Source), run.Test.Name, s.Name, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// place is where something was declared, as a message begins with it.
+func place(source string) string {
+	if source == "" || source == scenarios.BuiltIn {
+		return ""
+	}
+	return source + ": "
 }
