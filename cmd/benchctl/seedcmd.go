@@ -10,6 +10,7 @@ import (
 	"github.com/benchctl/benchctl/loadtest/campaign"
 	"github.com/benchctl/benchctl/loadtest/dataset"
 	"github.com/benchctl/benchctl/loadtest/report"
+	"github.com/benchctl/benchctl/provision/lab"
 	"github.com/benchctl/benchctl/scenarios"
 )
 
@@ -80,9 +81,24 @@ func (s *seeder) spec() dataset.Spec {
 		Seed: d.Seed, Hash: d.Hash, UniquePasswords: d.UniquePasswords}
 }
 
+// template is the scenario's, told how the server and its directory are
+// reached.
+func (s *seeder) template() (*dataset.Template, error) {
+	template, err := dataset.LoadTemplate(s.scenario.Dataset.Template)
+	if err != nil {
+		return nil, err
+	}
+	v := dataset.Variables{BaseURL: s.keycloak.URL, ServerURL: lab.OwnURL(*s.scenario)}
+	if l := s.scenario.LDAP; l != nil {
+		v.LDAPURL, v.LDAPUsersDN = lab.LDAPURL, lab.LDAPUsersDN(l.Domain)
+		v.LDAPBindDN, v.LDAPBindPassword = lab.LDAPAdminDN(l.Domain), l.AdminPassword
+	}
+	return template.With(v)
+}
+
 // seed imports what is missing and verifies the whole.
 func (s *seeder) seed(ctx context.Context) (did dataset.Result, found dataset.Verification, err error) {
-	template, err := dataset.LoadTemplate(s.scenario.Dataset.Template)
+	template, err := s.template()
 	if err != nil {
 		return did, found, err
 	}
@@ -124,7 +140,7 @@ func (s *seeder) Seed(ctx context.Context) (report.Dataset, error) {
 	}
 	d := s.scenario.Dataset
 	spec := s.spec()
-	if template, err := dataset.LoadTemplate(d.Template); err == nil { // it was read a moment ago
+	if template, err := s.template(); err == nil { // it was read a moment ago
 		spec.TemplateSum = template.Sum
 	}
 	out := report.Dataset{Template: d.Template, Size: d.Size, Realms: d.Realms, Clients: d.Clients, Users: d.Users,

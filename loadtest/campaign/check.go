@@ -36,6 +36,9 @@ func check(s *scenarios.Scenario, runs []Planned, url string) error {
 		// The tests speak of the dataset too, and would say it again.
 		return fmt.Errorf("%sthe dataset of scenario %q: %w", place(s.Source), s.Name, err)
 	}
+	if err := checkTemplate(s); err != nil {
+		return fmt.Errorf("%sthe dataset of scenario %q: %w", place(s.Source), s.Name, err)
+	}
 	var errs []error
 	for _, run := range runs {
 		if run.Repeat > 1 {
@@ -46,6 +49,26 @@ func check(s *scenarios.Scenario, runs []Planned, url string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkTemplate holds the realm template to the directory that its users come
+// from.
+func checkTemplate(s *scenarios.Scenario) error {
+	d := s.Dataset
+	if d.Template == "" {
+		return nil
+	}
+	template, err := dataset.LoadTemplate(d.Template)
+	switch {
+	case err != nil:
+		return err
+	case !template.Federated():
+	case s.LDAP == nil:
+		return fmt.Errorf(`the users of template %s come from a directory, and there is none: add ldap "openldap" { users = %d }`, d.Template, d.Users)
+	case s.LDAP.Users != d.Users:
+		return fmt.Errorf("the users of template %s come from the directory, which has %d of them, and the dataset %d: give both one number", d.Template, s.LDAP.Users, d.Users)
+	}
+	return nil
 }
 
 // place is where something was declared, as a message begins with it.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/benchctl/benchctl/inventory/secret"
 	"github.com/benchctl/benchctl/loadtest"
 	"github.com/benchctl/benchctl/loadtest/dataset"
 	"github.com/benchctl/benchctl/loadtest/oidc"
@@ -49,10 +50,34 @@ func TestSettings(s *scenarios.Scenario, t scenarios.Test, url string) loadtest.
 		CACert: t.CACert, Insecure: t.Insecure,
 		Seed: s.Dataset.Seed,
 	}
+	// What is wrong with a template of one's own is said when it is checked.
+	if template, err := dataset.LoadTemplate(s.Dataset.Template); err == nil {
+		settings = suited(settings, template)
+	}
 	if slices.ContainsFunc(settings.FlowNames(), asAdmin) {
 		settings.AdminUser, settings.AdminPassword = s.Keycloak.AdminUser, s.Keycloak.AdminPassword
 	}
 	return settings
+}
+
+// suited gives the settings with what they leave out taken from the dataset:
+// where users' passwords come from, and what the flows entitlement and
+// broker-token ask for.
+func suited(s loadtest.Settings, t *dataset.Template) loadtest.Settings {
+	if t.Federated() && !s.Identities.Password.IsSet() {
+		s.Identities.Password = secret.New(dataset.PasswordIsName)
+	}
+	if !t.HasProvider() {
+		return s
+	}
+	// Such a template has a resource server too (templates, token-endpoints).
+	if s.Audience == "" && slices.Contains(s.FlowNames(), oidc.Entitlement) {
+		s.Audience = dataset.ResourceServer
+	}
+	if s.Alias == "" && slices.Contains(s.FlowNames(), oidc.BrokerToken) {
+		s.Alias, s.BrokerLogin, s.ProviderRealm = dataset.ProviderAlias, true, dataset.ProviderRealm
+	}
+	return s
 }
 
 // asAdmin tells whether a flow works with the administrator's rights.

@@ -2,10 +2,13 @@ package campaign
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/benchctl/benchctl/inventory/secret"
+	"github.com/benchctl/benchctl/loadtest"
+	"github.com/benchctl/benchctl/loadtest/dataset"
 	"github.com/benchctl/benchctl/scenarios"
 )
 
@@ -67,5 +70,56 @@ func eachField(t *testing.T, of reflect.Type, visit func(name string, set func(r
 			t.Fatalf("%s is a %s, for which this test has no value", field.Name, field.Type)
 		}
 		visit(field.Name, func(v reflect.Value) { v.Field(i).Set(reflect.ValueOf(value)) })
+	}
+}
+
+// TestDatasetSuitsTests takes what a test leaves out from its dataset.
+func TestDatasetSuitsTests(t *testing.T) {
+	for _, tt := range []struct {
+		name, template string
+		test           scenarios.Test
+		want           loadtest.Settings
+	}{
+		{"entitlement", "token-endpoints", scenarios.Test{Flow: "entitlement"}, loadtest.Settings{Audience: "resource-server"}},
+		{"entitlement of another client", "token-endpoints", scenarios.Test{Flow: "entitlement", Audience: "mine"}, loadtest.Settings{Audience: "mine"}},
+		{"broker token", "token-endpoints", scenarios.Test{Flow: "broker-token"}, loadtest.Settings{Alias: "provider", BrokerLogin: true, ProviderRealm: 999}},
+		{"broker token of one's own provider", "token-endpoints", scenarios.Test{Flow: "broker-token", Alias: "mine"}, loadtest.Settings{Alias: "mine"}},
+		{"both in a mix", "token-endpoints", scenarios.Test{Mix: map[string]float64{"entitlement": 1, "broker-token": 1}},
+			loadtest.Settings{Audience: "resource-server", Alias: "provider", BrokerLogin: true, ProviderRealm: 999}},
+		{"a dataset without them", "baseline", scenarios.Test{Flow: "entitlement"}, loadtest.Settings{}},
+		{"users of a directory", "ldap", scenarios.Test{Flow: "login"}, loadtest.Settings{Identities: loadtest.Identities{Password: secret.New(dataset.PasswordIsName)}}},
+		{"a wrong password for them", "ldap", scenarios.Test{Flow: "login", Password: secret.New("x")}, loadtest.Settings{Identities: loadtest.Identities{Password: secret.New("x")}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &scenarios.Scenario{Dataset: scenarios.Dataset{Template: tt.template, Realms: 1, Clients: 1, Users: 1, Seed: 1}}
+			got := TestSettings(s, tt.test, "http://h")
+			if got.Audience != tt.want.Audience || got.Alias != tt.want.Alias || got.BrokerLogin != tt.want.BrokerLogin ||
+				got.ProviderRealm != tt.want.ProviderRealm || got.Identities.Password != tt.want.Identities.Password {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// TestCheckTemplate refuses a template that can't be used before anything is
+// built.
+func TestCheckTemplate(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		s    scenarios.Scenario
+		want string
+	}{
+		{"baseline", scenarios.Scenario{Dataset: scenarios.Dataset{Template: "baseline", Users: 5}}, ""},
+		{"no such file", scenarios.Scenario{Dataset: scenarios.Dataset{Template: "nowhere.json"}}, "nowhere.json"},
+		{"no directory", scenarios.Scenario{Dataset: scenarios.Dataset{Template: "ldap", Users: 5}}, `add ldap "openldap" { users = 5 }`},
+		{"another number", scenarios.Scenario{Dataset: scenarios.Dataset{Template: "ldap", Users: 5}, LDAP: &scenarios.LDAP{Users: 6}}, "has 6 of them, and the dataset 5"},
+		{"one number", scenarios.Scenario{Dataset: scenarios.Dataset{Template: "ldap", Users: 5}, LDAP: &scenarios.LDAP{Users: 5}}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := checkTemplate(&tt.s)
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
 	}
 }

@@ -22,7 +22,9 @@ package lab
 
 import (
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -151,6 +153,12 @@ func Prefix(s scenarios.Scenario) string {
 		return ""
 	}
 	return "/" + trimmed
+}
+
+// OwnURL is where a node reaches itself, with its prefix and without a slash at
+// its end.
+func OwnURL(s scenarios.Scenario) string {
+	return "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(nodePort)) + Prefix(s)
 }
 
 // building is what the components have in common.

@@ -18,6 +18,12 @@ func BaseDN(domain string) string {
 // LDAPUsersDN is the branch that holds the users.
 func LDAPUsersDN(domain string) string { return "ou=users," + BaseDN(domain) }
 
+// LDAPAdminDN is who may read and write the directory.
+func LDAPAdminDN(domain string) string { return "cn=admin," + BaseDN(domain) }
+
+// LDAPURL is where the other components of a lab reach its directory.
+const LDAPURL = "ldap://" + OpenLDAP + ":389"
+
 // ldapTree is the branch with n users as LDIF (RFC 2849), as the published
 // series had them: user_000000 …, the password in the clear and equal to the
 // name, so that loading does not cost hashing.
