@@ -38,6 +38,9 @@ var needs = []need{
 	{"usr/bin/psql", "postgresql-client"},
 	{"usr/bin/mariadb", "mariadb-client"},
 	{"usr/bin/ldapsearch", "ldap-utils"},
+	// The reports are looked at in a browser, which needs a font.
+	{"usr/bin/chromium", "chromium"},
+	{"usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "fonts-dejavu-core"},
 	{"usr/bin/gcc", "gcc"},
 	{"usr/include/stdlib.h", "libc6-dev"},
 }
