@@ -60,10 +60,10 @@ func writeJSONFormat(w io.Writer, results []Results, _ Options) error {
 }
 
 // seriesHeader are the columns of the CSV form, before those of the
-// containers (<name>_cpu_cores, <name>_memory_bytes). New ones are added
-// before the containers' only in a new major version.
+// containers (<name>_cpu_cores, <name>_memory_bytes). Counts are of the whole
+// length of a row, which is a second but in runs of more than an hour.
 var seriesHeader = []string{
-	"scenario", "test", "repeat", "t_s", "phase", "vus", "started", "completed", "failed", "p50_ms", "p95_ms", "p99_ms",
+	"scenario", "test", "repeat", "t_s", "length_s", "phase", "vus", "started", "completed", "failed", "dropped", "p50_ms", "p95_ms", "p99_ms",
 }
 
 // writeCSV writes one row for each second of each run.
@@ -109,22 +109,20 @@ func writeCSV(w io.Writer, results []Results, _ Options) error {
 }
 
 func seriesRows(r *loadtest.Result, samples sut.Series, names []string) [][]string {
-	points := make([]map[float64]sut.Point, len(names))
+	points := make([][]sut.Point, len(names))
 	for i, name := range names {
-		points[i] = map[float64]sut.Point{}
-		for _, p := range containerPoints(r, samples, name) {
-			points[i][math.Round(p.T)] = p
-		}
+		points[i] = containerPoints(r, samples, name)
 	}
 	n := func(v int64) string { return strconv.FormatInt(v, 10) }
 	rows := make([][]string, 0, len(r.Series))
 	for _, second := range r.Series {
+		length := lengthOf(second)
 		row := []string{
-			r.Scenario, r.Test.Name, strconv.Itoa(r.Repeat), number(second.T), second.Phase, strconv.Itoa(second.VUs),
-			n(second.Started), n(second.Completed), n(second.Failed), number(second.P50), number(second.P95), number(second.P99),
+			r.Scenario, r.Test.Name, strconv.Itoa(r.Repeat), number(second.T), number(length), second.Phase, strconv.Itoa(second.VUs),
+			n(second.Started), n(second.Completed), n(second.Failed), n(second.Dropped), number(second.P50), number(second.P95), number(second.P99),
 		}
 		for i := range names {
-			p, ok := points[i][math.Round(second.T)]
+			p, ok := meanWithin(points[i], second.T, second.T+length)
 			if !ok {
 				row = append(row, "", "")
 				continue
@@ -136,6 +134,34 @@ func seriesRows(r *loadtest.Result, samples sut.Series, names []string) [][]stri
 	return rows
 }
 
+// lengthOf is how long a point of a series lasts, in seconds; points that were
+// kept before they said so last one.
+func lengthOf(s loadtest.Second) float64 {
+	if s.Length <= 0 {
+		return 1
+	}
+	return s.Length
+}
+
+// meanWithin joins the points that begin from one time on and before another,
+// to the nearest second; false where there is none.
+func meanWithin(points []sut.Point, from, to float64) (sut.Point, bool) {
+	sum, n := sut.Point{T: from}, 0.0
+	for _, p := range points {
+		if t := math.Round(p.T); t >= math.Round(from) && t < max(math.Round(to), math.Round(from)+1) {
+			sum.CPUCores += p.CPUCores
+			sum.MemoryBytes += p.MemoryBytes
+			n++
+		}
+	}
+	if n == 0 {
+		return sum, false
+	}
+	sum.CPUCores /= n
+	sum.MemoryBytes /= n
+	return sum, true
+}
+
 // containerPoints are a container's seconds on the time axis of the run's
 // series: T is when the second begins, in seconds from the start of the load.
 func containerPoints(r *loadtest.Result, samples sut.Series, name string) []sut.Point {
@@ -143,7 +169,8 @@ func containerPoints(r *loadtest.Result, samples sut.Series, name string) []sut.
 		return nil
 	}
 	from := loadStart(r)
-	last := r.Series[len(r.Series)-1].T + 1
+	end := r.Series[len(r.Series)-1]
+	last := end.T + lengthOf(end)
 	points := samples.PerSecond(name, from, from.Add(time.Duration(last*float64(time.Second))))
 	for i := range points {
 		points[i].T--

@@ -63,7 +63,7 @@ func Merge(runs []Run) (*loadtest.Result, error) {
 	first := runs[0].Result
 	m := &loadtest.Result{
 		Schema: loadtest.Schema, Test: first.Test, Scenario: first.Scenario, Started: first.Started,
-		Samples: map[string]loadtest.FailureSample{},
+		Samples: map[string]loadtest.FailureSample{}, SUT: map[string]loadtest.Usage{},
 	}
 	for _, run := range runs {
 		addCounts(m, run.Result, parallel)
@@ -74,9 +74,6 @@ func Merge(runs []Run) (*loadtest.Result, error) {
 		m.Rate.Completed /= m.MeasuredS
 	}
 	for name, sum := range usageSums(runs) {
-		if m.SUT == nil {
-			m.SUT = map[string]loadtest.Usage{}
-		}
 		m.SUT[name] = sum
 	}
 	if err := addOperations(m, runs); err != nil {
@@ -167,6 +164,8 @@ func addCounts(m, r *loadtest.Result, parallel bool) {
 	m.Engine.MaxRSSBytes = max(m.Engine.MaxRSSBytes, r.Engine.MaxRSSBytes)
 	m.Engine.Dropped += r.Engine.Dropped
 	m.Engine.Limited = m.Engine.Limited || r.Engine.Limited
+	m.Engine.GCPauseMS += r.Engine.GCPauseMS
+	m.Engine.OpenFiles = max(m.Engine.OpenFiles, r.Engine.OpenFiles)
 	m.Engine.LatenessMS = worse(m.Engine.LatenessMS, r.Engine.LatenessMS)
 	for class, sample := range r.Samples {
 		if _, ok := m.Samples[class]; !ok {
@@ -181,6 +180,8 @@ func addCounts(m, r *loadtest.Result, parallel bool) {
 		m.Sessions.Opened += r.Sessions.Opened
 		m.Sessions.Failures += r.Sessions.Failures
 		m.Sessions.Reopened += r.Sessions.Reopened
+		m.Sessions.Refreshed += r.Sessions.Refreshed
+		m.Sessions.Refused += r.Sessions.Refused
 		m.Sessions.Seconds += r.Sessions.Seconds
 	}
 }
@@ -245,7 +246,6 @@ func (f *merged) latency() loadtest.Latency {
 // addOperations adds counts, and makes every latency from added histograms.
 func addOperations(m *loadtest.Result, runs []Run) error {
 	m.Operations, m.Iterations, m.HTTP = map[string]*loadtest.Operation{}, emptyOperation(), emptyOperation()
-	m.HTTP.PhasesMS = map[string]loadtest.Latency{}
 	figures := map[string]*merged{}
 	for _, run := range runs {
 		histograms := run.Result.Histograms
@@ -266,7 +266,6 @@ func addOperations(m *loadtest.Result, runs []Run) error {
 		for name, op := range run.Result.Operations {
 			if m.Operations[name] == nil {
 				m.Operations[name] = emptyOperation()
-				m.Operations[name].PhasesMS = map[string]loadtest.Latency{}
 			}
 			addOperation(m.Operations[name], op)
 			addOperation(m.HTTP, op)
@@ -298,7 +297,9 @@ func addOperations(m *loadtest.Result, runs []Run) error {
 	return nil
 }
 
-func emptyOperation() *loadtest.Operation { return &loadtest.Operation{Errors: map[string]int64{}} }
+func emptyOperation() *loadtest.Operation {
+	return &loadtest.Operation{Errors: map[string]int64{}, PhasesMS: map[string]loadtest.Latency{}}
+}
 
 func addOperation(sum, op *loadtest.Operation) {
 	sum.Requests += op.Requests
@@ -430,7 +431,11 @@ func thresholdFigure(m *loadtest.Result, t threshold.Threshold) (float64, bool) 
 	case t.Metric == threshold.Rate:
 		return rate, true
 	case t.Metric == threshold.Errors:
-		return 100 * float64(op.Failures) / float64(op.Requests), true
+		failures, requests := op.Failures, op.Requests
+		if t.Operation == "" { // a start that was dropped served nobody
+			failures, requests = failures+m.Engine.Dropped, requests+m.Engine.Dropped
+		}
+		return 100 * float64(failures) / float64(requests), true
 	}
 	l := op.ResponseMS
 	return map[threshold.Metric]float64{

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,24 @@ func TestMergeInjectors(t *testing.T) {
 	near(t, "target", m.Rate.Target, 200, 1e-9)
 	if m.VUs.Max != 16 || !strings.Contains(m.Warnings[0], "2 runs at the same time") {
 		t.Errorf("virtual users %+v, warnings %q", m.VUs, m.Warnings)
+	}
+}
+
+// TestMergeCountsDroppedStarts holds the errors of a merged run to what a single
+// one is held to: a start that was dropped served nobody.
+func TestMergeCountsDroppedStarts(t *testing.T) {
+	a, b := measured(t, started, 1, 100, 1000), measured(t, started.Add(10*time.Minute), 1, 100, 1000)
+	a.Result.Engine.Dropped, b.Result.Engine.Dropped = 100, 300
+	a.Result.Engine.GCPauseMS, b.Result.Engine.GCPauseMS = 2, 3
+	a.Result.Sessions.Refreshed, b.Result.Sessions.Refused = 4, 5
+	m, err := Merge([]Run{a, b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	errors := slices.IndexFunc(m.Thresholds, func(r loadtest.ThresholdResult) bool { return r.Expression == "errors < 1%" })
+	near(t, "errors", m.Thresholds[errors].Value, 100*402.0/2402, 1e-9)
+	if m.Thresholds[errors].OK || m.Engine.GCPauseMS != 5 || m.Sessions.Refreshed != 4 || m.Sessions.Refused != 5 || m.SUT == nil || m.Iterations.PhasesMS == nil {
+		t.Errorf("merged: %+v, %+v, %+v", m.Thresholds, m.Engine, m.Sessions)
 	}
 }
 

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ func loadPieces(p loadtest.Progress, s style) []piece {
 	}
 	rate := shortRate(p.Rate) + "/s"
 	if p.TargetRate > 0 {
-		rate = fmt.Sprintf("%s of %s/s", shortRate(p.Rate), number(p.TargetRate))
+		rate = fmt.Sprintf("%s of %s/s", shortRate(p.Rate), number(math.Round(10*p.TargetRate)/10))
 	}
 	pieces := []piece{{phase, 1}, {rate, 2}}
 	if p.P50MS > 0 || p.P99MS > 0 {

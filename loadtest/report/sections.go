@@ -199,6 +199,13 @@ func engineLines(r *loadtest.Result, s style, columns int) []string {
 		text += fmt.Sprintf(", starts late by p50 %s, p99 %s, max %s, %s dropped",
 			durationText(e.LatenessMS.P50), durationText(e.LatenessMS.P99), durationText(e.LatenessMS.Max), count(e.Dropped))
 	}
+	if !Open(r.Test.Load) && e.LatenessMS.Max > 0 {
+		text += fmt.Sprintf(", woken late by p50 %s, p99 %s, max %s",
+			durationText(e.LatenessMS.P50), durationText(e.LatenessMS.P99), durationText(e.LatenessMS.Max))
+	}
+	if e.OpenFiles > 0 {
+		text += fmt.Sprintf(", %s", plural(e.OpenFiles, "open file", "open files"))
+	}
 	if e.GCPauseMS > 0 {
 		text += fmt.Sprintf(", %s in pauses of its garbage collection", durationText(e.GCPauseMS))
 	}
@@ -211,8 +218,13 @@ func engineLines(r *loadtest.Result, s style, columns int) []string {
 		if p.Failures > 0 {
 			text += fmt.Sprintf(", %s failed", count(int64(p.Failures)))
 		}
-		if p.Reopened > 0 {
-			text += fmt.Sprintf(", %s opened again", count(int64(p.Reopened)))
+		for _, renewed := range []struct {
+			n    int
+			what string
+		}{{p.Refreshed, "renewed by their refresh tokens"}, {p.Reopened, "opened again"}, {p.Refused, "renewals refused"}} {
+			if renewed.n > 0 {
+				text += fmt.Sprintf(", %s %s", count(int64(renewed.n)), renewed.what)
+			}
 		}
 		lines = append(lines, wrap(indent+text, columns, indent+"  "))
 	}

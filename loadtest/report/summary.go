@@ -206,7 +206,16 @@ func remarks(r Results, s style, columns int) []string {
 			add(fmt.Sprintf("%s: no step was sustained", runName(res.Test.Name, res.Repeat)))
 		}
 		for _, warning := range res.Warnings {
-			add(fmt.Sprintf("%s: note: %s", runName(res.Test.Name, res.Repeat), warning))
+			if !everywhere(r.Runs, warning) {
+				add(fmt.Sprintf("%s: note: %s", runName(res.Test.Name, res.Repeat), warning))
+			}
+		}
+	}
+	if len(r.Runs) > 0 {
+		for _, warning := range r.Runs[0].Result.Warnings {
+			if everywhere(r.Runs, warning) {
+				add("note: " + warning)
+			}
 		}
 	}
 	verdict, reasons := overall(r)
@@ -219,6 +228,17 @@ func remarks(r Results, s style, columns int) []string {
 		add("the campaign did not reach its end")
 	}
 	return lines
+}
+
+// everywhere tells whether several runs all have a warning, which then is the
+// campaign's rather than theirs.
+func everywhere(runs []Run, warning string) bool {
+	for _, run := range runs {
+		if !slices.Contains(run.Result.Warnings, warning) {
+			return false
+		}
+	}
+	return len(runs) > 1
 }
 
 // overall is the campaign's verdict, or that of the runs where there is no

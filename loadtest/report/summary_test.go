@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/benchctl/benchctl/loadtest"
+	"github.com/benchctl/benchctl/loadtest/sut"
 )
 
 // summaryResults is a folder as it would be read back, without files.
@@ -105,8 +106,8 @@ func TestFormats(t *testing.T) {
 		{"json", one, []string{`"schema": "benchctl.run/1"`}},
 		{"json", results, []string{`"schema": "benchctl.results/1"`, `"benchctl.campaign/1"`}},
 		{"csv", results, []string{
-			"scenario,test,repeat,t_s,phase,vus,started,completed,failed,p50_ms,p95_ms,p99_ms,postgresql_cpu_cores,postgresql_memory_bytes\n",
-			"baseline,login,0,1,warm-up,1,5,4,0,400,600,700,0.500,88000000\n",
+			"scenario,test,repeat,t_s,length_s,phase,vus,started,completed,failed,dropped,p50_ms,p95_ms,p99_ms,postgresql_cpu_cores,postgresql_memory_bytes\n",
+			"baseline,login,0,1,1,warm-up,1,5,4,0,0,400,600,700,0.500,88000000\n",
 		}},
 	} {
 		t.Run(tt.format, func(t *testing.T) {
@@ -144,9 +145,38 @@ func TestFormats(t *testing.T) {
 
 func TestSeriesRowsWithoutSamples(t *testing.T) {
 	rows := seriesRows(loginRun(), nil, []string{"postgresql"})
-	want := []string{"baseline", "login", "0", "1", "warm-up", "1", "5", "4", "0", "400", "600", "700", "", ""}
+	want := []string{"baseline", "login", "0", "1", "1", "warm-up", "1", "5", "4", "0", "0", "400", "600", "700", "", ""}
 	if len(rows) != 2 || !slices.Equal(rows[0], want) {
 		t.Errorf("got %q, want first row %q", rows, want)
+	}
+}
+
+// TestSeriesRowsOfLongPoints joins a container's seconds to the length of a
+// point.
+func TestSeriesRowsOfLongPoints(t *testing.T) {
+	points := []sut.Point{{T: 0, CPUCores: 1, MemoryBytes: 10}, {T: 1, CPUCores: 2, MemoryBytes: 20}, {T: 2.02, CPUCores: 6, MemoryBytes: 60}, {T: 4, CPUCores: 9}}
+	for _, tt := range []struct{ from, to, cores, bytes float64 }{{0, 2, 1.5, 15}, {2, 4, 6, 60}, {1, 3, 4, 40}} {
+		if p, ok := meanWithin(points, tt.from, tt.to); !ok || p.CPUCores != tt.cores || p.MemoryBytes != tt.bytes {
+			t.Errorf("from %v to %v: %+v, %v", tt.from, tt.to, p, ok)
+		}
+	}
+	if p, ok := meanWithin(points, 3, 4); ok {
+		t.Errorf("nothing was read from 3 to 4, got %+v", p)
+	}
+}
+
+// TestNotesOfAllRuns are said once.
+func TestNotesOfAllRuns(t *testing.T) {
+	a, b := loginRun(), loginRun()
+	a.Warnings, b.Warnings = []string{"of both", "of the first"}, []string{"of both"}
+	text := strings.Join(remarks(Results{Runs: []Run{{Result: a}, {Result: b}}}, false, 0), "\n")
+	for _, want := range []string{"login: note: of the first", "\nnote: of both"} {
+		if strings.Count(text, want) != 1 {
+			t.Errorf("want %q once in\n%s", want, text)
+		}
+	}
+	if strings.Count(text, "of both") != 1 {
+		t.Errorf("a note of all runs is said again:\n%s", text)
 	}
 }
 
