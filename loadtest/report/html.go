@@ -2,18 +2,19 @@ package report
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/benchctl/benchctl/loadtest"
 )
 
 // The page is one file: its style and script are in it, and its policy lets a
-// browser fetch nothing.
+// browser fetch nothing. Charts are SVG drawn here and not by a library: they
+// are there in print, in mail and where scripts are off.
 var (
 	//go:embed page/page.html
 	pageText string
@@ -25,51 +26,35 @@ var (
 
 // page is what the template shows.
 type page struct {
-	Title   string
-	Style   template.CSS
-	Script  template.JS
+	Title       string
+	Style       template.CSS
+	Script      template.JS
+	LatencyNote string
+	// Several tells that there is more than one folder.
+	Several bool
 	Folders []folderPage
 }
 
 type folderPage struct {
-	Title, Dir  string
-	Description string
+	ID, Title, Dir string
+	Description    string
+	// Alone tells that the folder is one run and no campaign.
+	Alone       bool
 	Verdict     loadtest.Verdict
 	Reasons     []string
 	Rows        []runRow
-	LatencyNote string
+	Repeats     []repeats
 	Runs        []runPage
 	Fingerprint [][2]string
 	Components  []componentRow
 }
 
 type runRow struct {
-	ID, Name            string
+	ID, Name, Load      string
 	Verdict             loadtest.Verdict
 	Rate, P50, P95, P99 string
 	Errors              string
 	Missing             bool
-}
-
-type runPage struct {
-	runRow
-	Statement, Window string
-	StandIn           bool
-	Charts            []*chart
-	StepCharts        []*chart
-	Operations        [][]string
-	Phases            []phaseBar
-	Steps             [][]string
-	Thresholds        []thresholdRow
-	Failures          [][]string
-	Containers        [][]string
-	Notes             []string
-	Settings          string
-}
-
-type thresholdRow struct {
-	OK                bool
-	Expression, Value string
 }
 
 type componentRow struct {
@@ -78,33 +63,22 @@ type componentRow struct {
 	Settings                          [][2]string
 }
 
-// phaseBar is the mean time of one operation's request, phase by phase.
-type phaseBar struct {
-	Name, Total string
-	Parts       []phasePart
-}
-
-type phasePart struct {
-	Class, Name, Text string
-	Width             float64 // percent of the longest operation
+// verdictMarks are signs beside the word and its colour.
+var verdictMarks = map[loadtest.Verdict]string{
+	loadtest.Passed: "✓", loadtest.Failed: "✗", loadtest.Invalid: "?", loadtest.Interrupted: "…",
 }
 
 // writeHTML writes all folders as one self-contained page.
 func writeHTML(w io.Writer, results []Results, _ Options) error {
-	t, err := template.New("page").Parse(pageText)
+	t, err := template.New("page").Funcs(template.FuncMap{
+		"mark": func(v loadtest.Verdict) string { return verdictMarks[v] },
+	}).Parse(pageText)
 	if err != nil {
 		return fmt.Errorf("read the page's template: %w", err)
 	}
-	p := page{Title: "benchctl", Style: template.CSS(pageStyle), Script: template.JS(pageScript)}
-	for i, r := range results {
-		f, err := folderPageOf(i, r)
-		if err != nil {
-			return err
-		}
-		p.Folders = append(p.Folders, f)
-	}
-	if len(p.Folders) > 0 {
-		p.Title = p.Folders[0].Title
+	p, err := pageOf(results)
+	if err != nil {
+		return err
 	}
 	if err := t.Execute(w, p); err != nil {
 		return fmt.Errorf("write the page: %w", err)
@@ -112,12 +86,47 @@ func writeHTML(w io.Writer, results []Results, _ Options) error {
 	return nil
 }
 
-func folderPageOf(number int, r Results) (folderPage, error) {
-	f := folderPage{Title: r.Dir, Dir: r.Dir, LatencyNote: latencyNote}
+func pageOf(results []Results) (page, error) {
+	p := page{
+		Title: "benchctl", Style: template.CSS(pageStyle), Script: template.JS(pageScript),
+		LatencyNote: latencyNote + ".", Several: len(results) > 1,
+	}
+	runs := 0
+	for _, r := range results {
+		runs += len(r.Runs)
+	}
+	for i, r := range results {
+		f, err := folderPageOf(i+1, r, pointsFor(runs))
+		if err != nil {
+			return page{}, err
+		}
+		p.Folders = append(p.Folders, f)
+	}
+	switch {
+	case len(p.Folders) == 1:
+		p.Title = p.Folders[0].Title
+	case p.Several:
+		p.Title = fmt.Sprintf("Results of %d folders", len(p.Folders))
+	}
+	return p, nil
+}
+
+func folderPageOf(number int, r Results, points int) (folderPage, error) {
+	f := folderPage{ID: fmt.Sprintf("folder-%d", number), Title: filepath.Base(oneLine(r.Dir)), Dir: r.Dir}
+	_, f.Alone = single([]Results{r})
 	f.Verdict, f.Reasons = overall(r)
-	if c := r.Campaign; c != nil {
-		f.Title = c.Scenario + ", " + c.Started.UTC().Format("2006-01-02 15:04") + " UTC"
+	if f.Alone {
+		run := r.Runs[0].Result
+		f.Title, f.Reasons = runName(run.Test.Name, run.Repeat), run.Reasons
+		if !run.Started.IsZero() {
+			f.Title += ", " + run.Started.UTC().Format("2006-01-02 15:04") + " UTC"
+		}
+	}
+	if c := r.Campaign; c != nil && !f.Alone {
+		f.Title = oneLine(c.Scenario) + ", " + c.Started.UTC().Format("2006-01-02 15:04") + " UTC"
 		f.Description = c.Description
+	}
+	if c := r.Campaign; c != nil {
 		f.Fingerprint = fingerprintLines(c.Fingerprint)
 		for _, comp := range c.Fingerprint.Components {
 			row := componentRow{Name: comp.Name, Image: comp.Image, Digest: comp.Digest, CPUs: cpusText(comp), Memory: limitText(comp.MemoryBytes), StandIn: comp.StandIn}
@@ -128,7 +137,7 @@ func folderPageOf(number int, r Results) (folderPage, error) {
 		}
 	}
 	for i, run := range r.Runs {
-		rp, err := runPageOf(fmt.Sprintf("run-%d-%d", number+1, i+1), run)
+		rp, err := runPageOf(fmt.Sprintf("run-%d-%d", number, i+1), run, points)
 		if err != nil {
 			return folderPage{}, err
 		}
@@ -138,110 +147,6 @@ func folderPageOf(number int, r Results) (folderPage, error) {
 	for _, p := range r.Missing() {
 		f.Rows = append(f.Rows, runRow{Name: runName(p.Test, p.Repeat), Missing: true})
 	}
+	f.Repeats = repeatsOf(r.Runs)
 	return f, nil
-}
-
-func runPageOf(id string, run Run) (runPage, error) {
-	r, it := run.Result, run.Result.Iterations
-	samples, err := run.Samples()
-	if err != nil {
-		return runPage{}, err
-	}
-	settings, err := json.MarshalIndent(r.Test, "", "  ")
-	if err != nil {
-		return runPage{}, fmt.Errorf("write the settings: %w", err)
-	}
-	p := runPage{
-		runRow: runRow{
-			ID: id, Name: runName(r.Test.Name, r.Repeat), Verdict: r.Verdict, Rate: shortRate(r.Rate.Completed),
-			P50: shortDuration(it.ResponseMS.P50), P95: shortDuration(it.ResponseMS.P95), P99: shortDuration(it.ResponseMS.P99),
-			Errors: percentText(it.Failures, it.Requests),
-		},
-		Statement: sentence(ModelStatement(r.Test.Load)), Window: sentence(windowText(r)), StandIn: r.StandIn,
-		Charts: runCharts(r, samples), StepCharts: stepCharts(r.Steps),
-		Settings: string(settings),
-	}
-	for _, s := range r.Steps {
-		for _, reason := range s.Reasons {
-			p.Notes = append(p.Notes, stepName(s)+": "+oneLine(reason))
-		}
-	}
-	if len(r.Steps) > 0 {
-		p.Notes = append(p.Notes, shownStep(r.Steps))
-	}
-	for _, l := range slices.Concat(r.Reasons, r.Warnings, engineLines(r, false, 0)) {
-		p.Notes = append(p.Notes, oneLine(l))
-	}
-	operation := func(name string, op *loadtest.Operation) {
-		l := op.ResponseMS
-		p.Operations = append(p.Operations, []string{
-			name, count(op.Requests), count(op.Failures), shortDuration(l.Mean), shortDuration(l.P50), shortDuration(l.P90),
-			shortDuration(l.P95), shortDuration(l.P99), shortDuration(l.P999), shortDuration(l.Max),
-		})
-	}
-	for _, name := range operationNames(r.Operations) {
-		operation(oneLine(name), r.Operations[name])
-	}
-	operation("iteration", it)
-	p.Phases = phaseBars(r.Operations)
-	for _, s := range r.Steps {
-		it := s.Iterations
-		p.Steps = append(p.Steps, []string{
-			stepName(s), shortRate(s.Rate.Started), shortRate(s.Rate.Completed), percentText(it.Failures, it.Requests),
-			shortDuration(it.ResponseMS.P50), shortDuration(it.ResponseMS.P95), shortDuration(it.ResponseMS.P99), style(false).mark(s.Sustained),
-		})
-	}
-	for _, t := range r.Thresholds {
-		p.Thresholds = append(p.Thresholds, thresholdRow{t.OK, oneLine(t.Expression), ThresholdValue(t)})
-	}
-	failures, _ := errorCounts(r.Operations)
-	for _, class := range byFrequency(failures) {
-		row := []string{oneLine(class), count(failures[class]), ""}
-		if sample, ok := r.Samples[class]; ok {
-			row[2] = sampleText(sample)
-		}
-		p.Failures = append(p.Failures, row)
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.SUT)) {
-		u := r.SUT[name]
-		p.Containers = append(p.Containers, []string{oneLine(name), cores(u.CPUCores.Mean), cores(u.CPUCores.Max), bytesText(u.MemoryBytes.Mean), bytesText(u.MemoryBytes.Max)})
-	}
-	return p, nil
-}
-
-// phaseOrder are the phases of a request as they follow each other; what of
-// "blocked" is neither DNS nor connecting nor TLS is waiting for a connection.
-var phaseOrder = []string{"blocked", "dns", "connecting", "tls_handshaking", "sending", "waiting", "receiving"}
-
-func phaseBars(operations map[string]*loadtest.Operation) []phaseBar {
-	var bars []phaseBar
-	var means []map[string]float64
-	longest := 0.0
-	names := operationNames(operations)
-	for _, name := range names {
-		m, total := map[string]float64{}, 0.0
-		phases := operations[name].PhasesMS
-		for _, phase := range phaseOrder {
-			m[phase] = max(phases[phase].Mean, 0)
-		}
-		m["blocked"] = max(m["blocked"]-m["dns"]-m["connecting"]-m["tls_handshaking"], 0)
-		for _, v := range m {
-			total += v
-		}
-		longest = max(longest, total)
-		means = append(means, m)
-		bars = append(bars, phaseBar{Name: oneLine(name), Total: shortDuration(total)})
-	}
-	if longest <= 0 {
-		return nil
-	}
-	for i := range bars {
-		for j, phase := range phaseOrder {
-			v := means[i][phase]
-			bars[i].Parts = append(bars[i].Parts, phasePart{
-				Class: fmt.Sprintf("s%d", j), Name: phase, Text: shortDuration(v), Width: round2(100 * v / longest),
-			})
-		}
-	}
-	return bars
 }

@@ -101,7 +101,7 @@ func TestPageIsSelfContained(t *testing.T) {
 		t.Error("a test's name became markup")
 	}
 	for _, want := range []string{
-		"<title>baseline, 2026-11-30 22:15 UTC</title>", `class="verdict failed"`, "CPU of the containers", "Memory of the containers",
+		"<title>baseline, 2026-11-30 22:15 UTC</title>", `class="verdict failed"`, `aria-label="Iterations per second: started and completed; completed at most`, "CPU of the containers", "Memory of the containers",
 		"Response time at each step", "not run", "warm-up: not measured", "prefers-color-scheme: dark", "http_req", "docker.io/library/postgres:17 (stand-in)",
 	} {
 		if has := strings.Contains(page, want); has == (want == "http_req") {
@@ -134,7 +134,7 @@ func TestChartsHaveTheirData(t *testing.T) {
 	if err := Write(&b, "html", pageFolder(t), Options{}); err != nil {
 		t.Fatal(err)
 	}
-	charts := regexp.MustCompile(`(?s)<figure class="chart".*?aria-label="([^:"]*).*?<script type="application/json">(.*?)</script>`).FindAllStringSubmatch(b.String(), -1)
+	charts := regexp.MustCompile(`(?s)<figure class="chart" data-title="([^"]*)".*?<script type="application/json">(.*?)</script>`).FindAllStringSubmatch(b.String(), -1)
 	// login: 4 without samples; userinfo: 6; the ladder, which has the fixture's
 	// steps and no series: 2.
 	if len(charts) != 12 {
@@ -142,17 +142,25 @@ func TestChartsHaveTheirData(t *testing.T) {
 	}
 	points := map[string]int{}
 	for _, c := range charts {
-		var data chartData
+		var data struct {
+			X     []float64
+			Lines []struct{ Y []*float64 }
+		}
 		if err := json.Unmarshal([]byte(c[2]), &data); err != nil {
 			t.Fatalf("%s: %v in %s", c[1], err, c[2])
 		}
-		if len(data.X) == 0 || len(data.X) != len(data.Label) || len(data.Names) != len(data.Text) || len(data.Text[0]) != len(data.X) {
-			t.Errorf("%s: %d x, %d labels, %d names, %d lines", c[1], len(data.X), len(data.Label), len(data.Names), len(data.Text))
+		if len(data.X) == 0 || len(data.Lines) == 0 {
+			t.Errorf("%s: %d x, %d lines", c[1], len(data.X), len(data.Lines))
+		}
+		for i, l := range data.Lines {
+			if len(l.Y) != len(data.X) {
+				t.Errorf("%s: line %d has %d values at %d places", c[1], i, len(l.Y), len(data.X))
+			}
 		}
 		points[c[1]] = max(points[c[1]], len(data.X))
 	}
 	want := map[string]int{
-		"Iterations per second": 150, "Response time of iterations": 150, "Failed iterations per second": 150, "Virtual users": 150,
+		"Iterations per second": 150, "Response time of iterations": 150, "Failed iterations per second": 150, "Virtual users at work": 150,
 		"CPU of the containers": 150, "Memory of the containers": 150, "Served at each step": 2, "Response time at each step": 2,
 	}
 	if diff := cmp.Diff(want, points); diff != "" {
@@ -161,7 +169,8 @@ func TestChartsHaveTheirData(t *testing.T) {
 }
 
 func TestLongRunsAreDrawnInWiderSteps(t *testing.T) {
-	charts := runCharts(longRun(3*3600), nil)
+	long := longRun(3 * 3600)
+	charts := runCharts(long, nil, maxPoints)
 	for _, c := range charts {
 		if n := len(c.Data.X); n > maxPoints || n < maxPoints/2 {
 			t.Errorf("%s: %d points", c.Title, n)
@@ -170,28 +179,64 @@ func TestLongRunsAreDrawnInWiderSteps(t *testing.T) {
 			t.Errorf("%s: note %q", c.Title, c.Note)
 		}
 	}
-	// The worst second of each step is shown, not a mean of percentiles.
-	latency := charts[1].Data
-	if got := *latency.Text[2][10]; got != durationText(maxOf(worst(longRun(3 * 3600).Series[180:198]))) {
-		t.Errorf("p99 of the 11th point: %s", got)
+	// The worst second of each step is shown, not a mean of percentiles; of a
+	// rate its mean, the lowest and the highest second.
+	tenth := long.Series[180:198]
+	if got, want := charts[1].Data.Lines[2].Y[10], maxOf(figure(tenth, func(s loadtest.Second) float64 { return s.P99 })); got != want {
+		t.Errorf("p99 of the 11th point: %v, want %v", got, want)
+	}
+	completed := figure(tenth, func(s loadtest.Second) float64 { return float64(s.Completed) })
+	line := charts[0].Data.Lines[0]
+	if line.Y[10] != meanOf(completed) || line.Low[10] != minOf(completed) || line.High[10] != maxOf(completed) {
+		t.Errorf("rate of the 11th point: %v from %v to %v", line.Y[10], line.Low[10], line.High[10])
+	}
+	if !strings.HasSuffix(charts[0].Lines[0].Area, "Z") {
+		t.Errorf("nothing is drawn between lowest and highest: %q", charts[0].Lines[0].Area)
 	}
 }
 
-func worst(seconds []loadtest.Second) []float64 {
+func figure(seconds []loadtest.Second, value func(loadtest.Second) float64) []float64 {
 	var v []float64
 	for _, s := range seconds {
-		v = append(v, s.P99)
+		v = append(v, value(s))
 	}
 	return v
 }
 
+// TestPagesStaySmall holds a page of many long runs to a few MB.
+func TestPagesStaySmall(t *testing.T) {
+	for _, tt := range []struct{ runs, seconds, most int }{{1, 3600, 200_000}, {30, 3600, 3 << 20}} {
+		r := Results{Dir: "many", Campaign: &Campaign{Scenario: "many", Verdict: loadtest.Passed}}
+		for i := range tt.runs {
+			long := longRun(tt.seconds)
+			long.Repeat = i + 1
+			r.Runs = append(r.Runs, Run{Result: long})
+		}
+		var b strings.Builder
+		if err := Write(&b, "html", []Results{r}, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if b.Len() > tt.most {
+			t.Errorf("%d runs of %d s make a page of %d bytes, want at most %d", tt.runs, tt.seconds, b.Len(), tt.most)
+		}
+	}
+}
+
 func TestChartGeometry(t *testing.T) {
-	c := drawChart("t", "", []float64{10, 11, 12, 14}, clock, countAxis, []series{{"a", []float64{0, 50, math.NaN(), 100}}})
-	if want := "M0.0 1000.0L250.0 500.0M1000.0 0.0"; c.Lines[0].Path != want {
+	gap := []float64{0, 50, math.NaN(), 100}
+	c := drawChart("t", "n", countUnit, []float64{10, 11, 12, 14}, 10, 14, nil, []series{{name: "a", y: gap}})
+	if want := "M0 1000L250 500M1000 0h0"; c.Lines[0].Path != want {
 		t.Errorf("path %q, want %q", c.Lines[0].Path, want)
 	}
-	if c.Data.Text[0][2] != nil || *c.Data.Text[0][3] != "100" || c.Lines[0].Max != "100" {
-		t.Errorf("data: %+v", c.Data)
+	if text, err := json.Marshal(c.Data.Lines); err != nil || string(text) != `[{"name":"a","y":[0,50,null,100]}]` {
+		t.Errorf("data: %s, %v", text, err)
+	}
+	if want := "t: n; a at most 100"; c.Summary() != want {
+		t.Errorf("in words: %q, want %q", c.Summary(), want)
+	}
+	c = drawChart("t", "n", latencyUnit, []float64{0, 1, 2}, 0, 2, nil, []series{{name: "a", y: []float64{1, 2, 3}, low: []float64{0, math.NaN(), 2}, high: []float64{2, 3, 4}}})
+	if want := "M0 500L0 1000ZM1000 0L1000 500Z"; c.Lines[0].Area != want {
+		t.Errorf("area %q, want %q", c.Lines[0].Area, want)
 	}
 	for _, tt := range []struct{ highest, top, step float64 }{
 		{0, 1, 0.5}, {1, 1, 0.2}, {4, 4, 1}, {7, 8, 2}, {99, 100, 20}, {101, 120, 20}, {0.0123, 0.015, 0.005}, {812e6, 1e9, 200e6},
@@ -202,12 +247,84 @@ func TestChartGeometry(t *testing.T) {
 			t.Errorf("scale of %v: top %v by %v, want %v by %v", tt.highest, top, step, tt.top, tt.step)
 		}
 	}
-	if got := drawChart("t", "", nil, clock, countAxis, nil); len(got.Lines) != 0 {
+	if got := drawChart("t", "", countUnit, nil, 0, 0, nil, nil); len(got.Lines) != 0 {
 		t.Errorf("a chart of nothing: %+v", got)
 	}
 	want := []band{{Left: 0, Width: 50, Name: "warm-up"}, {Left: 75, Width: 25, Name: "drain"}}
 	got := bands([]loadtest.Second{{T: 0, Phase: "warm-up"}, {T: 1, Phase: "warm-up"}, {T: 2, Phase: "steady"}, {T: 3, Phase: "drain"}, {T: 4, Phase: "drain"}})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("bands (-want +got):\n%s", diff)
+	}
+}
+
+// TestTargetFollowsTheLoad wants the line of the target to rise with ramps and
+// steps, and to be gone where nothing was asked for.
+func TestTargetFollowsTheLoad(t *testing.T) {
+	phases := func(names ...string) (out []loadtest.Second) {
+		for i, name := range names {
+			out = append(out, loadtest.Second{T: float64(i), Phase: name})
+		}
+		return out
+	}
+	steps := func(rates ...float64) (out []loadtest.Step) {
+		for _, rate := range rates {
+			out = append(out, loadtest.Step{TargetRate: rate, Iterations: &loadtest.Operation{}})
+		}
+		return out
+	}
+	second := loadtest.Seconds(time.Second)
+	for _, tt := range []struct {
+		name string
+		r    loadtest.Result
+		want string
+	}{
+		{"a ramp", loadtest.Result{
+			Test:   loadtest.Settings{Load: loadtest.Load{Kind: loadtest.ConstRate, Rate: 100, RampUp: 2 * second, Duration: 2 * second}},
+			Series: phases("ramp-up", "ramp-up", "steady", "steady", "drain"),
+		}, "[25,75,100,100,null]"},
+		{"a ladder with pauses", loadtest.Result{
+			Test:   loadtest.Settings{Load: loadtest.Load{Kind: loadtest.Ladder, Duration: 2 * second}, WarmUp: second},
+			Series: phases("warm-up", "steady", "steady", "cool-down", "warm-up", "steady", "steady", "drain"), Steps: steps(10, 20),
+		}, "[10,10,10,null,20,20,20,null]"},
+		{"a ladder without", loadtest.Result{
+			Test:   loadtest.Settings{Load: loadtest.Load{Kind: loadtest.Ladder, Duration: 2 * second}},
+			Series: phases("steady", "steady", "steady", "steady"), Steps: steps(10, 20),
+		}, "[10,10,20,20]"},
+		{"more steps than are told of", loadtest.Result{
+			Test:   loadtest.Settings{Load: loadtest.Load{Kind: loadtest.Capacity, Duration: second}, WarmUp: second},
+			Series: phases("warm-up", "steady", "warm-up", "steady"), Steps: steps(10),
+		}, "[10,10,null,null]"},
+		{"closed", loadtest.Result{Test: loadtest.Settings{Load: loadtest.Load{Kind: loadtest.Closed}}, Series: phases("steady")}, "[]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := json.Marshal(values(targets(&tt.r)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestRepeatsStandNextToEachOther(t *testing.T) {
+	var runs []Run
+	for i, rate := range []float64{90, 110, 100} {
+		r := loginRun()
+		r.Repeat, r.Rate.Completed = i+1, rate
+		runs = append(runs, Run{Result: r})
+	}
+	runs = append(runs, Run{Result: userinfoRun()})
+	got := repeatsOf(runs)
+	if len(got) != 1 || got[0].Test != "login" || len(got[0].Charts) != 2 || len(got[0].Charts[0].Lines) != 3 {
+		t.Fatalf("repeats: %+v", got)
+	}
+	want := [][]string{
+		{"", "median", "spread", "repeat 1", "repeat 2", "repeat 3"},
+		{"iterations/s", "100.0", "20.00%", "90.00", "110.0", "100.0"},
+	}
+	if diff := cmp.Diff(want, got[0].Rows[:2]); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 }

@@ -78,6 +78,15 @@ func shortRate(perSecond float64) string {
 	return strconv.FormatFloat(perSecond, 'f', 2, 64)
 }
 
+// targetText writes a rate that was asked for: as it was written where it is
+// round, in about four digits in the midst of a ramp.
+func targetText(perSecond float64) string {
+	if perSecond >= 1000 {
+		return number(math.Round(perSecond))
+	}
+	return number(math.Round(perSecond*10) / 10)
+}
+
 // shortDuration writes milliseconds in about three digits, for tables.
 func shortDuration(ms float64) string {
 	switch {

@@ -1,0 +1,290 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/benchctl/benchctl/loadtest"
+	"github.com/benchctl/benchctl/loadtest/pace"
+	"github.com/benchctl/benchctl/loadtest/sut"
+)
+
+// maxPoints is how many points a chart of time has at most; longer runs are
+// drawn in wider steps that keep their lowest and highest values.
+const maxPoints = 600
+
+// fewestPoints is how many it may have at least, however many runs there are.
+const fewestPoints = 120
+
+// pagePoints bounds the points of all runs of a page together, so that a page
+// of many runs has a few MB at most.
+const pagePoints = 12_000
+
+// pointsFor is how many points each of so many runs gets.
+func pointsFor(runs int) int {
+	return max(min(pagePoints/max(runs, 1), maxPoints), fewestPoints)
+}
+
+// timeline is the time axis of one run, in steps of n seconds.
+type timeline struct {
+	seconds  []loadtest.Second
+	n        int
+	x        []float64
+	from, to float64
+	// wide is how many seconds a point stands for.
+	wide float64
+}
+
+func timelineOf(r *loadtest.Result, points int) timeline {
+	t := timeline{seconds: r.Series, n: (len(r.Series) + points - 1) / points}
+	x := make([]float64, 0, len(r.Series))
+	for _, s := range r.Series {
+		x = append(x, s.T)
+	}
+	t.x, t.from, t.to = bucket(x, t.n, firstOf), x[0], x[len(x)-1]
+	// The last point may be shorter than all others.
+	t.wide = float64(t.n) * max(math.Round(lengthOf(r.Series[0])), 1)
+	return t
+}
+
+// mean is a line of means, with what lies between lowest and highest.
+func (t timeline) mean(name string, y []float64) series {
+	s := series{name: name, y: bucket(y, t.n, meanOf)}
+	if t.n > 1 {
+		s.low, s.high = bucket(y, t.n, minOf), bucket(y, t.n, maxOf)
+	}
+	return s
+}
+
+// worst is a line of the highest values: percentiles can't be averaged.
+func (t timeline) worst(name string, y []float64) series {
+	return series{name: name, y: bucket(y, t.n, maxOf)}
+}
+
+// column is one figure of each second.
+func (t timeline) column(value func(loadtest.Second) float64) []float64 {
+	y := make([]float64, 0, len(t.seconds))
+	for _, s := range t.seconds {
+		y = append(y, value(s))
+	}
+	return y
+}
+
+// latency is a percentile of each second; one in which nothing succeeded has
+// none.
+func (t timeline) latency(value func(loadtest.Second) float64) []float64 {
+	return t.column(func(s loadtest.Second) float64 {
+		if v := value(s); v > 0 {
+			return v
+		}
+		return math.NaN()
+	})
+}
+
+func (t timeline) draw(title, note string, u unit, lines []series) *chart {
+	if t.wide > 1 {
+		note += fmt.Sprintf("; a point stands for %s s", number(t.wide))
+	}
+	c := drawChart(title, note, u, t.x, t.from, t.to, nil, lines)
+	c.Bands, c.XTicks, c.Data.Phases = bands(t.seconds), timeTicks(t.from, t.to), phaseSpans(t.seconds)
+	return c
+}
+
+// runCharts are the charts of one run over time, of so many points at most.
+func runCharts(r *loadtest.Result, samples sut.Series, points int) []*chart {
+	if len(r.Series) == 0 {
+		return nil
+	}
+	t := timelineOf(r, points)
+	rates := []series{
+		t.mean("completed", t.column(func(s loadtest.Second) float64 { return s.PerSecond(s.Completed) })),
+		t.mean("started", t.column(func(s loadtest.Second) float64 { return s.PerSecond(s.Started) })),
+	}
+	// What lies between lowest and highest is drawn of one line only.
+	rates[1].low, rates[1].high = nil, nil
+	if target := targets(r); target != nil {
+		rates = append(rates, series{name: "target", y: bucket(target, t.n, lastOf)})
+	}
+	dropped := t.column(func(s loadtest.Second) float64 { return s.PerSecond(s.Dropped) })
+	if maxOf(dropped) > 0 {
+		rates = append(rates, t.mean("dropped", dropped))
+	}
+	percentiles := "percentiles of each second"
+	if t.wide > 1 {
+		percentiles = "percentiles of the worst second"
+	}
+	charts := []*chart{
+		t.draw("Iterations per second", "started and completed", rateUnit, rates),
+		t.draw("Response time of iterations", percentiles, latencyUnit, []series{
+			t.worst("p50", t.latency(func(s loadtest.Second) float64 { return s.P50 })),
+			t.worst("p95", t.latency(func(s loadtest.Second) float64 { return s.P95 })),
+			t.worst("p99", t.latency(func(s loadtest.Second) float64 { return s.P99 })),
+		}),
+	}
+	failed := t.column(func(s loadtest.Second) float64 { return s.PerSecond(s.Failed) })
+	if maxOf(failed) > 0 {
+		line := t.mean("failed", failed)
+		line.look = 3
+		charts = append(charts, t.draw("Failed iterations per second", "all classes of errors", rateUnit, []series{line}))
+	}
+	charts = append(charts, t.draw("Virtual users at work", "connections in open models", countUnit, []series{
+		t.worst("virtual users", t.column(func(s loadtest.Second) float64 { return float64(s.VUs) })),
+	}))
+	return append(charts, containerCharts(r, samples, t)...)
+}
+
+// containerCharts draw CPU and memory on the time axis of the run.
+func containerCharts(r *loadtest.Result, samples sut.Series, t timeline) []*chart {
+	names := samples.Names()
+	if len(names) == 0 {
+		return nil
+	}
+	var cpu, memory []series
+	for _, name := range names {
+		c, m := onSeries(r.Series, containerPoints(r, samples, name))
+		cpu = append(cpu, t.mean(oneLine(name), c))
+		memory = append(memory, t.worst(oneLine(name), m))
+	}
+	return []*chart{
+		t.draw("CPU of the containers", "cores used", coresUnit, cpu),
+		t.draw("Memory of the containers", "working set", bytesUnit, memory),
+	}
+}
+
+// onSeries gives a container's CPU and memory for each point of the series,
+// NaN where there are none.
+func onSeries(series []loadtest.Second, points []sut.Point) (cpu, memory []float64) {
+	for _, s := range series {
+		p, ok := meanWithin(points, s.T, s.T+lengthOf(s))
+		if !ok {
+			p.CPUCores, p.MemoryBytes = math.NaN(), math.NaN()
+		}
+		cpu, memory = append(cpu, p.CPUCores), append(memory, p.MemoryBytes)
+	}
+	return cpu, memory
+}
+
+// targets is the rate that was asked for in each second; NaN where none was,
+// nil in closed models.
+func targets(r *loadtest.Result) []float64 {
+	l := r.Test.Load
+	switch l.Kind {
+	case loadtest.ConstRate:
+		shape := pace.Shape{
+			RampUp: l.RampUp.Duration(), WarmUp: r.Test.WarmUp.Duration(), Steady: l.Duration.Duration(), RampDown: l.RampDown.Duration(),
+		}
+		return bySecond(r.Series, func(s loadtest.Second) float64 {
+			// The middle of the point stands for it.
+			if h := shape.Height(seconds(s.T + lengthOf(s)/2)); h > 0 {
+				return l.Rate * h
+			}
+			return math.NaN()
+		})
+	case loadtest.Ladder, loadtest.Capacity:
+		steps := stepOfSeconds(r)
+		i := -1
+		return bySecond(r.Series, func(s loadtest.Second) float64 {
+			i++
+			loaded := s.Phase == string(pace.WarmUp) || s.Phase == string(pace.Steady)
+			if !loaded || steps[i] < 0 || steps[i] >= len(r.Steps) {
+				return math.NaN()
+			}
+			return r.Steps[steps[i]].TargetRate
+		})
+	}
+	return nil
+}
+
+func bySecond(seconds []loadtest.Second, value func(loadtest.Second) float64) []float64 {
+	out := make([]float64, len(seconds))
+	for i, s := range seconds {
+		out[i] = value(s)
+	}
+	return out
+}
+
+// phaseRank is the order of the phases within a step.
+var phaseRank = map[string]int{
+	string(pace.RampUp): 0, string(pace.WarmUp): 1, string(pace.Steady): 2, string(pace.RampDown): 3, string(pace.CoolDown): 4, string(pace.Drain): 4,
+}
+
+// stepOfSeconds tells the step, from 0, that each second belongs to. A step
+// begins where the phases begin anew, or, where nothing lies between two
+// measured stretches, when the time of the one before is over.
+func stepOfSeconds(r *loadtest.Result) []int {
+	out := make([]int, len(r.Series))
+	length := (r.Test.WarmUp + r.Test.Load.Duration).Duration().Seconds()
+	step, begin := 0, 0.0
+	for i, s := range r.Series {
+		if i > 0 {
+			rank, before := phaseRank[s.Phase], phaseRank[r.Series[i-1].Phase]
+			anew := rank < before
+			over := rank == before && rank == phaseRank[string(pace.Steady)] && length > 0 && s.T-begin >= length-0.5
+			if anew || over {
+				step, begin = step+1, s.T
+			}
+		}
+		out[i] = step
+	}
+	return out
+}
+
+// phaseSpans are all phases in their order.
+func phaseSpans(seconds []loadtest.Second) []phaseSpan {
+	var out []phaseSpan
+	for i, s := range seconds {
+		if i == 0 || seconds[i-1].Phase != s.Phase {
+			out = append(out, phaseSpan{Name: oneLine(s.Phase)})
+		}
+		out[len(out)-1].To = s.T
+	}
+	return out
+}
+
+// bands are the stretches whose phase is not the measured one.
+func bands(seconds []loadtest.Second) []band {
+	from, to := seconds[0].T, seconds[len(seconds)-1].T
+	if to <= from {
+		return nil
+	}
+	var out []band
+	begin := from
+	for i, s := range seconds {
+		last := i == len(seconds)-1
+		if !last && seconds[i+1].Phase == s.Phase {
+			continue
+		}
+		end := to
+		if !last {
+			end = seconds[i+1].T
+		}
+		if s.Phase != string(pace.Steady) && end > begin {
+			out = append(out, band{Left: round2(100 * (begin - from) / (to - from)), Width: round2(100 * (end - begin) / (to - from)), Name: oneLine(s.Phase)})
+		}
+		begin = end
+	}
+	return out
+}
+
+// timeTicks label about five round times.
+func timeTicks(from, to float64) []tick {
+	if to <= from {
+		return nil
+	}
+	step := 1.0
+	for _, s := range []float64{1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400, 604800} {
+		step = s
+		if (to-from)/step <= 6 {
+			break
+		}
+	}
+	var out []tick
+	for v := math.Ceil(from/step) * step; v <= to && len(out) < 20; v += step {
+		out = append(out, tick{At: round2(100 * (v - from) / (to - from)), Text: clock(v), Minor: len(out)%2 == 1})
+	}
+	return out
+}
+
+// clock writes seconds since the start of the load.
+func clock(s float64) string { return spanText(time.Duration(math.Round(s)) * time.Second) }
