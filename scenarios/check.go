@@ -12,6 +12,7 @@ func (d *draft) settle() {
 	if k := &d.Keycloak; len(k.NodeCPUs) > k.Nodes && d.places["keycloak/nodes"].Level > d.places["keycloak/node_cpus"].Level {
 		k.NodeCPUs = k.NodeCPUs[:k.Nodes]
 	}
+	d.settleProxy()
 	for i := range d.Tests {
 		t := &d.Tests[i]
 		// A virtual user cannot do without a session, so there are no more
@@ -29,7 +30,11 @@ const leastKeycloak = 750 * mib
 // check reports what is wrong or unwise about a scenario as a whole.
 func (d *draft) check(report *hclfile.Report) {
 	d.checkKeycloak(report)
+	d.checkProviders(report)
+	d.checkDatabase(report)
 	d.checkPorts(report)
+	d.checkNetwork(report)
+	d.checkAfter(report)
 	for _, c := range d.Containers {
 		path := "container/" + c.Name
 		if reserved(c.Name) {

@@ -15,12 +15,14 @@ var (
 	databaseKinds = []string{PostgreSQL, MariaDB}
 	proxyKinds    = []string{"traefik"}
 	ldapKinds     = []string{"openldap"}
-	networkModes  = []string{"bridge"}
+	networkModes  = []string{NetworkBridge, NetworkHost}
+	flavors       = []string{FlavorOfficial, FlavorSCLOrg}
 )
 
 const (
 	maxDuration = 7 * 24 * time.Hour
 	maxCount    = 10_000_000
+	maxCache    = 1_000_000_000
 	// leastMemory keeps a number without its unit from being a limit.
 	leastMemory = 6 * mib
 )
@@ -119,6 +121,8 @@ var keycloakAttrs = append([]hclfile.Attr[Keycloak]{
 		func(k *Keycloak) *map[string]secret.String { return &k.SecretEnv }),
 	hclfile.Text("admin_user", func(k *Keycloak) *string { return &k.AdminUser }, notEmpty),
 	hclfile.Secret("admin_password", func(k *Keycloak) *secret.String { return &k.AdminPassword }),
+	hclfile.PathTexts("providers", func(k *Keycloak) *[]string { return &k.Providers }),
+	hclfile.CountMap("caches", maxCache, func(k *Keycloak) *map[string]int { return &k.Caches }, hclfile.OneOf("caches", cacheNames)),
 	hclfile.Parsed("relative_path", parseRelativePath),
 	hclfile.Duration("start_timeout", time.Second, maxDuration, func(k *Keycloak) *time.Duration { return &k.StartTimeout }),
 }, resourceAttrs(func(k *Keycloak) *Resources { return &k.Resources })...)
@@ -150,6 +154,7 @@ func checkSetting(text string) *hclfile.Fault {
 
 var databaseAttrs = append([]hclfile.Attr[Database]{
 	hclfile.Text("image", func(d *Database) *string { return &d.Image }, checkImage),
+	hclfile.Text("flavor", func(d *Database) *string { return &d.Flavor }, hclfile.OneOf("flavors", flavors)),
 	hclfile.Text("name", func(d *Database) *string { return &d.Name }, checkDatabaseName),
 	hclfile.Text("user", func(d *Database) *string { return &d.User }, checkDatabaseName),
 	hclfile.Secret("password", func(d *Database) *secret.String { return &d.Password }),
@@ -160,7 +165,10 @@ var databaseAttrs = append([]hclfile.Attr[Database]{
 var proxyAttrs = append([]hclfile.Attr[Proxy]{
 	hclfile.Text("image", func(p *Proxy) *string { return &p.Image }, checkImage),
 	hclfile.Int("port", 1, 65535, func(p *Proxy) *int { return &p.Port }),
+	hclfile.Bool("tls", func(p *Proxy) *bool { return &p.TLS }),
 	hclfile.Bool("sticky", func(p *Proxy) *bool { return &p.Sticky }),
+	hclfile.Bool("health_check", func(p *Proxy) *bool { return &p.HealthCheck }),
+	hclfile.Duration("health_interval", time.Second, time.Hour, func(p *Proxy) *time.Duration { return &p.HealthInterval }),
 	hclfile.Bool("access_log", func(p *Proxy) *bool { return &p.AccessLog }),
 }, resourceAttrs(func(p *Proxy) *Resources { return &p.Resources })...)
 
@@ -188,6 +196,8 @@ var containerAttrs = append([]hclfile.Attr[Container]{
 		func(c *Container) *map[string]string { return &c.Env },
 		func(c *Container) *map[string]secret.String { return &c.SecretEnv }),
 	hclfile.PortMap("ports", func(c *Container) *map[int]int { return &c.Ports }),
+	hclfile.ParsedTexts("mounts", parseMounts, checkMount),
+	hclfile.Texts("after", func(c *Container) *[]string { return &c.After }),
 }, resourceAttrs(func(c *Container) *Resources { return &c.Resources })...)
 
 var networkAttrs = []hclfile.Attr[Network]{

@@ -29,8 +29,10 @@ const (
 	defaultStart   = 10 * time.Minute
 	// defaultConnections is how far an open load grows unless it is told.
 	defaultConnections = 100
-	// defaultPort can be published without being root.
-	defaultPort = 8080
+	// defaultPort and defaultTLSPort can be published without being root.
+	defaultPort    = 8080
+	defaultTLSPort = 8443
+	defaultHealth  = 5 * time.Second
 )
 
 // Size is the counts of a dataset that go by one letter.
@@ -60,7 +62,7 @@ func blank() Scenario {
 			RelativePath: "/auth", StartTimeout: defaultStart,
 		},
 		Database: blankDatabase(PostgreSQL),
-		Network:  Network{Name: "benchctl", Mode: "bridge"},
+		Network:  Network{Name: "benchctl", Mode: NetworkBridge},
 		Dataset:  Dataset{Template: "baseline", Size: "S", Realms: 1, Clients: 10, Users: 100, Seed: 1},
 	}
 }
@@ -71,7 +73,9 @@ func blankDatabase(kind string) Database {
 	return Database{Kind: kind, Image: databaseImages[kind], Name: "keycloak", User: "keycloak", Password: secret.New("keycloak")}
 }
 
-func blankProxy() *Proxy { return &Proxy{Image: TraefikImage, Port: defaultPort} }
+func blankProxy() *Proxy {
+	return &Proxy{Image: TraefikImage, Port: defaultPort, HealthInterval: defaultHealth}
+}
 
 func blankLDAP() *LDAP {
 	return &LDAP{Image: OpenLDAPImage, Organisation: "Keycloak", Domain: "keycloak.org", AdminPassword: secret.New("admin"), Users: 10000}

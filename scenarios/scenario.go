@@ -69,6 +69,12 @@ type Keycloak struct {
 	SecretEnv     map[string]secret.String
 	AdminUser     string
 	AdminPassword secret.String
+	// Providers are files (JARs) that nodes find in their folder of providers:
+	// paths on the machine that benchctl runs on.
+	Providers []string
+	// Caches are the most entries that a node's caches hold, by cache
+	// ("realms", "users", …).
+	Caches map[string]int
 	// RelativePath is the prefix of all URLs: "/auth" by default, "/" for
 	// none; it never ends in a slash otherwise.
 	RelativePath string
@@ -82,11 +88,24 @@ const (
 	MariaDB    = "mariadb"
 )
 
+// Flavors of database images: what a container calls its settings, and where
+// it keeps its data.
+const (
+	// FlavorOfficial is that of docker.io/library/postgres and mariadb.
+	FlavorOfficial = "official"
+	// FlavorSCLOrg is that of the Software Collections and of Red Hat
+	// (quay.io/sclorg/postgresql-15-c9s, registry.redhat.io/rhel8/mariadb-105).
+	FlavorSCLOrg = "sclorg"
+)
+
 // Database is where Keycloak keeps its data.
 type Database struct {
 	// Kind is "postgresql" or "mariadb".
 	Kind  string
 	Image string
+	// Flavor is FlavorOfficial or FlavorSCLOrg; empty for what the image's name
+	// tells.
+	Flavor string
 	Resources
 	Name     string
 	User     string
@@ -101,10 +120,19 @@ type Database struct {
 type Proxy struct {
 	Image string
 	Resources
-	// Port published on the target.
-	Port      int
+	// Port published on the target; with TLS it speaks HTTPS only, since a
+	// token is bound to the URL that it was asked under.
+	Port int
+	// TLS has the lab answer over HTTPS, with a certificate that is made for
+	// it.
+	TLS bool
+	// Sticky keeps a browser (by a cookie) on one node.
 	Sticky    bool
 	AccessLog bool
+	// HealthCheck takes a node out of turn that does not answer the proxy,
+	// which asks every HealthInterval.
+	HealthCheck    bool
+	HealthInterval time.Duration
 }
 
 // LDAP is OpenLDAP with generated users.
@@ -128,13 +156,31 @@ type Container struct {
 	SecretEnv map[string]secret.String
 	// Ports are published, host to container.
 	Ports map[int]int
+	// Mounts are folders of the target in the container.
+	Mounts []Mount
+	// After names the components and containers that must be ready first.
+	After []string
 }
 
-// Network is the Podman network of the lab.
+// Mount is a folder of the target in a container.
+type Mount struct {
+	// Source is on the target, Target in the container; both are absolute.
+	Source, Target string
+	ReadOnly       bool
+}
+
+// Network modes.
+const (
+	NetworkBridge = "bridge"
+	NetworkHost   = "host"
+)
+
+// Network is what connects the containers of a lab.
 type Network struct {
 	// Name of the network, "benchctl" by default.
 	Name string
-	// Mode is "bridge".
+	// Mode is NetworkBridge, or NetworkHost: all containers share the target's
+	// own network, without forwarding between.
 	Mode string
 }
 

@@ -222,6 +222,31 @@ func NumberMap[T any](name string, field func(*T) *map[string]float64, rename fu
 	}}
 }
 
+// CountMap is a map of names to whole numbers from 1 to high.
+func CountMap[T any](name string, high int, field func(*T) *map[string]int, keys ...Check) Attr[T] {
+	return Attr[T]{Name: name, set: func(dst *T, v Value, report *Report) {
+		list, ok := v.entries(report)
+		if !ok {
+			return
+		}
+		counts := map[string]int{}
+		for _, e := range list {
+			if f := firstFault(e.key, keys); f != nil {
+				v.at(e.key).fault(f, e.key, report)
+				continue
+			}
+			if raw, _ := e.value.Unmark(); raw.IsNull() {
+				continue
+			}
+			element := Value{Attr: name + ": " + e.key, Range: v.element(e.key), raw: e.value, expr: v.expr}
+			if n, ok := element.integer(1, int64(high), report); ok {
+				counts[e.key] = int(n)
+			}
+		}
+		*field(dst) = counts
+	}}
+}
+
 // PortMap is a map of published ports, host to container, that replaces what
 // is there.
 func PortMap[T any](name string, field func(*T) *map[int]int) Attr[T] {
