@@ -134,20 +134,17 @@ func (p Plan) Without(names map[string]bool) Plan {
 // Expect announces the plan's steps on the board.
 func (m *Maker) Expect(p Plan) {
 	for _, i := range p.Images {
-		switch i.Name {
-		case traefikName:
+		if i.Name == traefikName {
 			if !m.haveTraefik() {
 				m.Board.Expect(traefikTrack, traefikStep)
 			}
 			m.Board.Expect(traefikTrack, buildStep(i))
-		case keycloakName:
-			if !m.haveKeycloak() {
-				m.Board.Expect(mainTrack, keycloakStep)
-			}
-			m.Board.Expect(mainTrack, buildStep(i))
-		default:
-			m.Board.Expect(mainTrack, buildStep(i))
+			continue
 		}
+		if d, ok := distributions[i.Name]; ok && len(m.missing(d)) > 0 {
+			m.Board.Expect(mainTrack, d.step())
+		}
+		m.Board.Expect(mainTrack, buildStep(i))
 	}
 }
 
@@ -165,8 +162,8 @@ func (m *Maker) Make(ctx context.Context, p Plan, traefik *Compilation) error {
 				return err
 			}
 		}
-		if i.Name == keycloakName && !m.haveKeycloak() {
-			if err := m.Board.Do(ctx, track, keycloakStep, m.fetchKeycloak); err != nil {
+		if d, ok := distributions[i.Name]; ok && len(m.missing(d)) > 0 {
+			if err := m.Board.Do(ctx, track, d.step(), func(ctx context.Context) error { return m.fetch(ctx, d) }); err != nil {
 				return err
 			}
 		}
@@ -221,11 +218,10 @@ func (m *Maker) build(ctx context.Context, i Image, hash string) error {
 	if err := writeFolder(folders(), i.Folder, dir); err != nil {
 		return err
 	}
-	switch i.Name {
-	case traefikName:
+	if i.Name == traefikName {
 		err = os.Link(m.traefikBinary(), filepath.Join(dir, "traefik"))
-	case keycloakName:
-		err = m.unpackKeycloak(ctx, filepath.Join(dir, "keycloak"))
+	} else if d, ok := distributions[i.Name]; ok {
+		err = m.layOut(ctx, d, dir)
 	}
 	if err != nil {
 		return fmt.Errorf("lay out what the image takes: %w", err)

@@ -5,23 +5,69 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/benchctl/benchctl/provision/testlab/command"
 	"github.com/benchctl/benchctl/provision/testlab/progress"
 )
 
-var keycloakStep = progress.Step{Name: "fetch Keycloak " + keycloakVersion + " with Maven", Usual: 30 * time.Second}
-
-const keycloakArchive = "keycloak-quarkus-dist-" + keycloakVersion + ".tar.gz"
-
-func (m *Maker) haveKeycloak() bool {
-	_, err := os.Stat(m.Paths.Cached(keycloakArchive))
-	return err == nil
+// artifact is a file of a Maven repository.
+type artifact struct {
+	group, name, version, kind string
 }
 
-// fetchKeycloak puts the distribution's archive in the cache.
-func (m *Maker) fetchKeycloak(ctx context.Context) error {
+func (a artifact) file() string { return a.name + "-" + a.version + "." + a.kind }
+
+// distribution is what one generation of Keycloak is built of: an archive, unpacked into the folder keycloak beside
+// the image's Containerfile, and files that are laid there as they are.
+type distribution struct {
+	archive artifact
+	others  map[string]artifact // by the name that the Containerfile knows
+	usual   time.Duration       // of fetching all of it
+}
+
+// distributions by the name of their image.
+var distributions = map[string]distribution{
+	keycloakName: {
+		archive: artifact{"org.keycloak", "keycloak-quarkus-dist", keycloakVersion, "tar.gz"},
+		usual:   30 * time.Second,
+	},
+	wildflyName: {
+		archive: artifact{"org.keycloak", "keycloak-server-dist", wildflyVersion, "tar.gz"},
+		others: map[string]artifact{
+			"postgresql.jar": {"org.postgresql", "postgresql", postgresqlDriver, "jar"},
+			"mariadb.jar":    {"org.mariadb.jdbc", "mariadb-java-client", mariadbDriver, "jar"},
+		},
+		usual: 35 * time.Second,
+	},
+}
+
+func (d distribution) artifacts() []artifact {
+	all := []artifact{d.archive}
+	for _, a := range d.others {
+		all = append(all, a)
+	}
+	return all
+}
+
+func (d distribution) step() progress.Step {
+	return progress.Step{Name: "fetch Keycloak " + d.archive.version + " with Maven", Usual: d.usual}
+}
+
+// missing lists what the cache lacks of a distribution.
+func (m *Maker) missing(d distribution) []artifact {
+	var list []artifact
+	for _, a := range d.artifacts() {
+		if _, err := os.Stat(m.Paths.Cached(a.file())); err != nil {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// fetch puts what is missing of a distribution in the cache.
+func (m *Maker) fetch(ctx context.Context, d distribution) error {
 	if !have("mvn") {
 		return fmt.Errorf("mvn is not installed: run labhost as root, which installs it, or apt-get install maven")
 	}
@@ -31,31 +77,41 @@ func (m *Maker) fetchKeycloak(ctx context.Context) error {
 	}
 	// With a repository of its own nothing of this stays in the user's.
 	defer os.RemoveAll(dir)
-	_, err = command.Run(ctx, command.Command{
-		Args: []string{"mvn", "-B", "-q", "-Dmaven.repo.local=" + filepath.Join(dir, "repository"), "dependency:copy",
-			"-Dartifact=org.keycloak:keycloak-quarkus-dist:" + keycloakVersion + ":tar.gz", "-DoutputDirectory=" + dir},
-		Dir: dir,
-		Log: m.Log,
-	})
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(filepath.Join(dir, keycloakArchive), m.Paths.Cached(keycloakArchive)); err != nil {
-		return fmt.Errorf("keep the archive: %w", err)
+	for _, a := range m.missing(d) {
+		_, err = command.Run(ctx, command.Command{
+			Args: []string{"mvn", "-B", "-q", "-Dmaven.repo.local=" + filepath.Join(dir, "repository"), "dependency:copy",
+				"-Dartifact=" + strings.Join([]string{a.group, a.name, a.version, a.kind}, ":"), "-DoutputDirectory=" + dir},
+			Dir: dir,
+			Log: m.Log,
+		})
+		if err != nil {
+			return err
+		}
+		if err := os.Rename(filepath.Join(dir, a.file()), m.Paths.Cached(a.file())); err != nil {
+			return fmt.Errorf("keep %s: %w", a.file(), err)
+		}
 	}
 	return nil
 }
 
-func (m *Maker) unpackKeycloak(ctx context.Context, dir string) error {
-	if err := os.Mkdir(dir, 0o755); err != nil {
+// layOut puts a distribution into the folder that its image is built in.
+func (m *Maker) layOut(ctx context.Context, d distribution, dir string) error {
+	for name, a := range d.others {
+		if err := os.Link(m.Paths.Cached(a.file()), filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	unpacked := filepath.Join(dir, "keycloak")
+	if err := os.Mkdir(unpacked, 0o755); err != nil {
 		return err
 	}
+	archive := m.Paths.Cached(d.archive.file())
 	_, err := command.Run(ctx, command.Command{
-		Args: []string{"tar", "-xzf", m.Paths.Cached(keycloakArchive), "-C", dir, "--strip-components=1", "--no-same-owner"},
+		Args: []string{"tar", "-xzf", archive, "-C", unpacked, "--strip-components=1", "--no-same-owner"},
 	})
 	if err != nil {
 		// A damaged download would fail for ever; the next run fetches it anew.
-		os.Remove(m.Paths.Cached(keycloakArchive))
+		os.Remove(archive)
 		return fmt.Errorf("unpack Keycloak (its archive was removed, run again to fetch it anew): %w", err)
 	}
 	return nil

@@ -33,7 +33,11 @@ const (
 	codename = "bookworm"
 
 	keycloakVersion = "26.7.3"
-	traefikVersion  = "v3.7.13"
+	// wildflyVersion is the line of RH-SSO 7.4; the drivers are those that its Java 17 and the lab's databases take.
+	wildflyVersion   = "9.0.3"
+	postgresqlDriver = "42.7.4"
+	mariadbDriver    = "2.7.12"
+	traefikVersion   = "v3.7.13"
 )
 
 // Image is one image of the lab.
@@ -60,6 +64,7 @@ const (
 	jreName      = "localhost/benchctl/jre:17"
 	traefikName  = "docker.io/library/traefik:v3.7"
 	keycloakName = "quay.io/keycloak/keycloak:" + keycloakVersion
+	wildflyName  = "docker.io/jboss/keycloak:" + wildflyVersion
 )
 
 // StubName is a small image with a shell, nc and httpd (on port 80, serving /www), for tests that need some container.
@@ -88,6 +93,8 @@ func Catalogue() []Image {
 		{Name: "docker.io/osixia/openldap:1.5.0", Folder: "openldap", Base: baseName, Official: true, Offered: true, Usual: 15 * time.Second},
 		{Name: jreName, Folder: "jre", Base: baseName, Usual: 30 * time.Second},
 		{Name: keycloakName, Folder: "keycloak", Base: jreName, Inputs: []string{keycloakVersion}, Official: true, Offered: true, Usual: 30 * time.Second},
+		{Name: wildflyName, Folder: "wildfly", Base: jreName, Inputs: []string{wildflyVersion, postgresqlDriver, mariadbDriver}, Official: true, Offered: true, Usual: 60 * time.Second},
+		// Last, since its image waits for a compilation that goes on beside all others.
 		{Name: traefikName, Folder: "traefik", Base: baseName, Inputs: []string{traefikRecipe()}, Official: true, Offered: true, Usual: 10 * time.Second},
 	}
 }
