@@ -47,6 +47,11 @@ var phrases = map[reconcile.StepKind]string{
 	reconcile.StepStop:          "stop %s",
 	reconcile.StepRemove:        "remove %s",
 	reconcile.StepBackup:        "set aside %s",
+	reconcile.StepRoom:          "find room for a copy in %s",
+	reconcile.StepCopy:          "copy %s",
+	reconcile.StepName:          "rename %s",
+	reconcile.StepSwap:          "replace %s",
+	reconcile.StepDiscard:       "remove folder %s",
 	reconcile.StepCreate:        "create %s",
 	reconcile.StepStart:         "start %s",
 	reconcile.StepReady:         "wait for %s",
@@ -81,6 +86,8 @@ func (e *explained) Unwrap() error { return e.err }
 var goOn = map[reconcile.Purpose]string{
 	reconcile.ForProvision: "when that is mended, benchctl provision goes on from here; benchctl teardown removes what is there",
 	reconcile.ForRestart:   "benchctl status shows what runs; benchctl provision starts what does not",
+	reconcile.ForSnapshot:  "the data is as it was; benchctl status shows what runs, and benchctl provision starts what does not",
+	reconcile.ForReset:     "the data is whole, from before or from the snapshot; run the command again, or benchctl provision to go on without",
 	reconcile.ForTeardown:  "when that is mended, run benchctl teardown again",
 }
 

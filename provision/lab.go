@@ -51,6 +51,7 @@ type Lab struct {
 	opts     Options
 	close    func() error
 	via      string
+	data     reconcile.DataRule
 }
 
 // New makes a lab of a machine and its engine, which stay the caller's. The
@@ -74,6 +75,14 @@ func New(m remote.Machine, e engine.Engine, target inventory.Target, s *scenario
 func (l *Lab) With(s *scenarios.Scenario) *Lab {
 	other := *l
 	other.scenario = s
+	return &other
+}
+
+// WithData is the same lab, whose plans treat the data that is there by a
+// rule; closing either closes both.
+func (l *Lab) WithData(rule reconcile.DataRule) *Lab {
+	other := *l
+	other.data = rule
 	return &other
 }
 
@@ -105,7 +114,7 @@ func (l *Lab) Desired(ctx context.Context) (reconcile.Desired, error) {
 	}
 	return reconcile.Desired{
 		Lab: l.scenario.Name, Overrides: l.scenario.Overrides, Target: l.machine.Name(), Network: lab.NetworkName(*l.scenario),
-		Components: components, Layout: layout, Endpoint: l.Endpoint(),
+		Components: components, Layout: layout, Endpoint: l.Endpoint(), Data: l.data,
 	}, nil
 }
 
@@ -160,7 +169,7 @@ func (l *Lab) look(ctx context.Context) (reconcile.Desired, reconcile.Observed, 
 		return d, reconcile.Observed{}, err
 	}
 	o, err := Observe(ctx, l.machine, l.engine, queryFor(d.Layout, d.Components))
-	return d, o, err
+	return d, o.Mended(l.opts.Now()), err
 }
 
 // Provision makes the lab what its scenario says and proves that it serves.
@@ -176,6 +185,9 @@ func (l *Lab) Provision(ctx context.Context) (reconcile.Plan, error) {
 
 // Apply carries out a plan that Plan made for the same lab.
 func (l *Lab) Apply(ctx context.Context, plan reconcile.Plan, d reconcile.Desired) error {
+	if err := l.mend(ctx); err != nil {
+		return err
+	}
 	return Execute(ctx, plan, l.machine.Name(), l.effects(d.Components), l.opts.Progress)
 }
 
@@ -204,6 +216,9 @@ func (l *Lab) Teardown(ctx context.Context, r reconcile.Removal, approve func(re
 			return plan, err
 		}
 	}
+	if err := l.mend(ctx); err != nil {
+		return plan, err
+	}
 	return plan, Execute(ctx, plan, l.machine.Name(), l.effects(nil), l.opts.Progress)
 }
 
@@ -214,7 +229,7 @@ func (l *Lab) PlanTeardown(ctx context.Context, r reconcile.Removal) (reconcile.
 	if err != nil {
 		return reconcile.Plan{}, err
 	}
-	return reconcile.Teardown(l.machine.Name(), layout, o, r), nil
+	return reconcile.Teardown(l.machine.Name(), layout, o.Mended(l.opts.Now()), r), nil
 }
 
 // RestartOptions say what to restart and how.
@@ -244,6 +259,9 @@ type Timing struct {
 // Restart restarts components and returns when the lab serves again, proved
 // as after Provision.
 func (l *Lab) Restart(ctx context.Context, r RestartOptions) (Restarted, error) {
+	if err := l.mend(ctx); err != nil {
+		return Restarted{}, err
+	}
 	d, o, err := l.look(ctx)
 	if err != nil {
 		return Restarted{}, err
@@ -273,16 +291,20 @@ func (t timings) note(e Event) {
 }
 
 func (t timings) of(plan reconcile.Plan) []Timing {
-	id := func(k reconcile.StepKind, name string) string { return string(k) + "/" + name }
 	var out []Timing
 	for _, c := range plan.Changes {
-		out = append(out, Timing{
-			Component: c.Subject,
-			Stopped:   t[id(reconcile.StepStop, c.Subject)],
-			Ready:     t[id(reconcile.StepStart, c.Subject)] + t[id(reconcile.StepReady, c.Subject)],
-		})
+		out = append(out, t.one(c.Subject))
 	}
 	return out
+}
+
+func (t timings) one(name string) Timing {
+	id := func(k reconcile.StepKind) string { return string(k) + "/" + name }
+	return Timing{
+		Component: name,
+		Stopped:   t[id(reconcile.StepStop)],
+		Ready:     t[id(reconcile.StepStart)] + t[id(reconcile.StepReady)],
+	}
 }
 
 // ClusterSizes tells how many members each Keycloak node sees; empty for a

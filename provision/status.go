@@ -65,7 +65,7 @@ func (l *Lab) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	return l.describe(ctx, d, o, drifts)
+	return l.describe(ctx, d, o.Mended(l.opts.Now()), drifts)
 }
 
 // describe makes the table of what was seen.
@@ -110,7 +110,7 @@ func (l *Lab) describe(ctx context.Context, d reconcile.Desired, o reconcile.Obs
 		s.Components = append(s.Components, row)
 	}
 	for _, f := range o.Folders {
-		if f.Marker != nil && f.Marker.Component != f.Name {
+		if f.Backup() {
 			s.Backups = append(s.Backups, f.Name)
 		}
 	}

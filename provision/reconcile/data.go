@@ -4,6 +4,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
+)
+
+// DataRule says what a plan may do with the data that is there.
+type DataRule string
+
+// Rules for data.
+const (
+	// UseData uses what is of use and sets the rest aside.
+	UseData DataRule = ""
+	// FreshData sets all data aside, so that the lab starts with none.
+	FreshData DataRule = "fresh"
+	// KeepData refuses plans that would set data aside.
+	KeepData DataRule = "keep"
 )
 
 // dataDecision is what becomes of a component's data folder.
@@ -40,7 +54,7 @@ func decideData(d Desired, o Observed, c Component, state string, vouched bool) 
 		return out
 	}
 	if f.Marker != nil {
-		out.marker.Proved = f.Marker.Proved
+		out.marker.Proved, out.marker.Seeded = f.Marker.Proved, f.Marker.Seeded
 	}
 	out.write = f.Marker == nil || *f.Marker != out.marker
 	return out
@@ -50,8 +64,10 @@ func decideData(d Desired, o Observed, c Component, state string, vouched bool) 
 func unusable(d Desired, c Component, f Folder, state string, vouched bool) string {
 	m := f.Marker
 	switch {
-	case f.Empty, m == nil && vouched:
+	case f.Empty, m == nil && vouched && d.Data != FreshData:
 		return ""
+	case d.Data == FreshData:
+		return "the lab is to start with none (-fresh)"
 	case m == nil:
 		return "it is not known whose it is"
 	case m.Component != c.Name:
@@ -66,6 +82,25 @@ func unusable(d Desired, c Component, f Folder, state string, vouched bool) stri
 		return "its first start never came to an end"
 	}
 	return ""
+}
+
+// refuseAside is the error of a plan that would set data aside though all is
+// to be kept; nil where there is none.
+func (b *builder) refuseAside() error {
+	if b.d.Data != KeepData {
+		return nil
+	}
+	var lines []string
+	for _, c := range b.plan.Changes {
+		if c.Action == "set aside" {
+			lines = append(lines, fmt.Sprintf("\n  %s: %s", c.Subject, c.Cause))
+		}
+	}
+	if lines == nil {
+		return nil
+	}
+	return fmt.Errorf("scenario %s can't use the data on %s, and -keep-data wants it to stay in use; without -keep-data this would be set aside:%s",
+		b.d.Lab, b.d.Target, strings.Join(lines, ""))
 }
 
 // live tells whether a folder is the current data of a component, not one

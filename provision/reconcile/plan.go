@@ -152,6 +152,10 @@ func (p Plan) title() string {
 		return fmt.Sprintf("Teardown of %s:", p.Target)
 	case ForRestart:
 		return fmt.Sprintf("Restart on %s:", p.Target)
+	case ForSnapshot:
+		return fmt.Sprintf("Snapshot on %s:", p.Target)
+	case ForReset:
+		return fmt.Sprintf("Reset on %s:", p.Target)
 	default:
 		return fmt.Sprintf("Scenario %s on %s:", p.Scenario, p.Target)
 	}

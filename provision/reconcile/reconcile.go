@@ -33,6 +33,9 @@ func Reconcile(d Desired, o Observed, now time.Time) (Plan, error) {
 	b.stops()
 	b.removals()
 	b.backups()
+	if err := b.refuseAside(); err != nil {
+		return Plan{}, err
+	}
 	b.creations()
 	b.starts()
 	b.staleNetworks()

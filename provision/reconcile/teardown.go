@@ -136,6 +136,9 @@ func (t *teardown) data() {
 
 // about says what a folder holds.
 func (f Folder) about() string {
+	if f.Snapshot() {
+		return fmt.Sprintf("snapshot of %s (%s)", f.Marker.Component, f.Marker.Format)
+	}
 	if f.aside() {
 		return fmt.Sprintf("data of %s (%s) that was set aside", f.Marker.Component, f.Marker.Format)
 	}

@@ -53,6 +53,8 @@ type Desired struct {
 	Components []Component
 	// Layout says where things lie on the target.
 	Layout Layout
+	// Data says what becomes of the data that is there.
+	Data DataRule
 	// Endpoint is proved last, from the generator's side; empty for none.
 	Endpoint string
 }
@@ -201,6 +203,8 @@ type Marker struct {
 	// Proved says that the component once answered with this data: folders
 	// of a start that never came to its end are not used again.
 	Proved bool `json:"proved"`
+	// Seeded tells what the data was filled with, as far as it is known.
+	Seeded Seeded `json:"seeded,omitzero"`
 }
 
 // Schemas of the files above.
