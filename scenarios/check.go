@@ -30,6 +30,7 @@ const leastKeycloak = 750 * mib
 // check reports what is wrong or unwise about a scenario as a whole.
 func (d *draft) check(report *hclfile.Report) {
 	d.checkKeycloak(report)
+	d.checkGeneration(report)
 	d.checkProviders(report)
 	d.checkDatabase(report)
 	d.checkPorts(report)

@@ -41,6 +41,8 @@ func TestFaults(t *testing.T) {
 		"unknown proxy":             {in("proxy \"nginx\" {}"), `a.hcl:2:7: unknown proxy "nginx"`, "traefik"},
 		"unknown ldap":              {in("ldap \"ad\" {}"), `a.hcl:2:6: unknown ldap "ad"`, "openldap"},
 		"unknown generation":        {in("generation = \"quarkos\""), `a.hcl:2:14: generation: unknown value "quarkos"`, `Did you mean "quarkus"?`},
+		"path that wildfly lacks":   {in("generation = \"wildfly\"\nkeycloak {\nrelative_path = \"/\"\n}"), `a.hcl:4:17: the URLs of generation "wildfly" all begin with /auth`, "Leave relative_path out."},
+		"hash that wildfly lacks":   {in("generation = \"wildfly\"\ndataset {\nhash = \"hashAlgorithm(argon2)\"\n}"), `a.hcl:4:8: servers of generation "wildfly" can't hash with argon2`, "pbkdf2-sha256"},
 		"unknown parent":            {in("extends = \"bseline\""), `a.hcl:2:11: scenario "x" extends "bseline", which is not known`, `Did you mean "baseline"?`},
 		"parent that is computed":   {in("extends = \"base${var.x}\""), `a.hcl:2:11: extends takes the name of a scenario, written out`, ""},
 		"parent that is a variable": {in("extends = var.x"), `a.hcl:2:11: extends takes the name`, ""},

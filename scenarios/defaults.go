@@ -9,16 +9,12 @@ import (
 // Images that are used where a scenario names none.
 const (
 	KeycloakImage   = "quay.io/keycloak/keycloak:26.7.3"
+	WildFlyImage    = "docker.io/jboss/keycloak:9.0.3"
 	PostgreSQLImage = "docker.io/library/postgres:15"
 	MariaDBImage    = "docker.io/library/mariadb:10.11"
 	TraefikImage    = "docker.io/library/traefik:v3.7"
 	OpenLDAPImage   = "docker.io/osixia/openldap:1.5.0"
 )
-
-// Quarkus is the generation of Keycloak from 17 on.
-const Quarkus = "quarkus"
-
-var generations = []string{Quarkus}
 
 const (
 	gib = int64(1) << 30

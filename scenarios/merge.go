@@ -24,9 +24,18 @@ func (d *draft) add(e *entry, level int, scope *hclfile.Scope, report *hclfile.R
 	d.removeTests, d.removeContainers = nil, nil
 	dec.Place("", e.block.DefRange())
 	what := fmt.Sprintf("scenario %q", e.name)
+	before := d.Generation
 	blocks := hclfile.Decode(dec, "", what, e.block.Body, scenarioAttrs, scenarioKinds, &d.layer)
 	d.remove(dec, "test", "remove_tests", d.removeTests)
 	d.remove(dec, "container", "remove_containers", d.removeContainers)
+	if after := d.Generation; after != before && contains(generations, after) {
+		// What was inherited was said for another server; this layer's own
+		// blocks come next.
+		d.changeGeneration(after)
+		for _, path := range []string{"keycloak/image", "keycloak/env", "keycloak/features", "keycloak/relative_path", "dataset/hash"} {
+			d.places.Forget(path)
+		}
+	}
 	for _, b := range blocks {
 		addBlock[b.Type](d, dec, b)
 	}

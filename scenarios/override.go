@@ -3,7 +3,9 @@ package scenarios
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/benchctl/benchctl/inventory/hclfile"
@@ -12,12 +14,20 @@ import (
 // Overrides are what the command line changes about a scenario, for a small
 // machine or a trial.
 type Overrides struct {
+	// Generation builds the scenario with another generation of the identity
+	// server, in the image that goes with it; empty for no change. Settings
+	// that only the scenario's own generation takes are left out.
+	Generation string
 	// CPUs is "auto" to take the place of every cpuset; empty for no change.
 	CPUs string
 	// Scale multiplies every duration of a test but its time-out, its pacing and
 	// its think time, which are how hard it drives; 0 and 1 change nothing.
 	Scale float64
 }
+
+// GenerationOverride is how the override of the generation, whose name
+// follows, is said in Scenario.Overrides.
+const GenerationOverride = "-generation "
 
 // leastScaled is what a scaled duration is not shortened below.
 const leastScaled = time.Second
@@ -26,6 +36,18 @@ const leastScaled = time.Second
 // The scenario itself stays as it is.
 func (s Scenario) Apply(o Overrides) (*Scenario, error) {
 	out := s.clone()
+	if o.Generation != "" {
+		if !slices.Contains(generations, o.Generation) {
+			return nil, fmt.Errorf("-generation %s: there are %s", o.Generation, strings.Join(generations, " and "))
+		}
+		if o.Generation != s.Generation {
+			leftOut := out.changeGeneration(o.Generation)
+			out.Overrides = append(out.Overrides, GenerationOverride+o.Generation)
+			if len(leftOut) > 0 {
+				out.Overrides = append(out.Overrides, fmt.Sprintf("left out for %s: %s", o.Generation, strings.Join(leftOut, "; ")))
+			}
+		}
+	}
 	if o.CPUs != "" {
 		if o.CPUs != AutoCPUs {
 			return nil, fmt.Errorf("-cpus %s: the flag takes %q only; write other cpusets into the scenario", o.CPUs, AutoCPUs)

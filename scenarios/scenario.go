@@ -17,7 +17,8 @@ type Scenario struct {
 	Name        string
 	Description string
 	Extends     string
-	// Generation is how the identity server is started and probed: "quarkus".
+	// Generation is how the identity server is started and probed: "quarkus"
+	// or "wildfly".
 	Generation string
 	Keycloak   Keycloak
 	Database   Database
@@ -59,7 +60,8 @@ type Keycloak struct {
 	NodeCPUs []string
 	// NodeCPUsSource is where NodeCPUs stand, as CPUsSource does.
 	NodeCPUsSource string
-	// Heap is passed as JAVA_OPTS_KC_HEAP; empty for the image's own rule.
+	// Heap are the JVM's options for it ("-Xms1g -Xmx1g"); empty for the
+	// image's own rule.
 	Heap     string
 	Features []string
 	LogLevel string

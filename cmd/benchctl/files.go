@@ -94,6 +94,7 @@ type scenarioFlags struct {
 	scenarioName string
 	targetName   string
 	cpus         string
+	generation   string
 	scale        float64
 }
 
@@ -102,11 +103,17 @@ func (f *scenarioFlags) register(fs *flag.FlagSet) {
 	fs.StringVar(&f.scenarioName, "scenario", "", "`NAME` of the scenario (see benchctl scenarios)")
 	fs.StringVar(&f.targetName, "target", "", "`NAME` of the target (may be left out where there is one)")
 	fs.StringVar(&f.cpus, "cpus", "", "`auto` spreads the components over the CPUs that the target has")
+	fs.StringVar(&f.generation, "generation", "", "build the scenario with this generation of Keycloak instead of its own: `quarkus|wildfly`")
 }
 
 // registerScale is for commands that run tests.
 func (f *scenarioFlags) registerScale(fs *flag.FlagSet) {
 	fs.Float64Var(&f.scale, "scale", 0, "multiply every duration of the tests by this `FACTOR`, for a trial")
+}
+
+// overrides are the command line's changes.
+func (f *scenarioFlags) overrides() scenarios.Overrides {
+	return scenarios.Overrides{Generation: f.generation, CPUs: f.cpus, Scale: f.scale}
 }
 
 // scenario reads the scenario and applies the command line's changes.
@@ -128,7 +135,7 @@ func (f *scenarioFlags) scenario(a *app, fallback string) (*scenarios.Scenario, 
 	if err != nil {
 		return nil, asUsage(err)
 	}
-	s, err = s.Apply(scenarios.Overrides{CPUs: f.cpus, Scale: f.scale})
+	s, err = s.Apply(f.overrides())
 	if err != nil {
 		return nil, asUsage(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/benchctl/benchctl/inventory"
 	"github.com/benchctl/benchctl/provision"
@@ -79,7 +80,12 @@ func (a *app) standingScenario(ctx context.Context, f *scenarioFlags, lab *provi
 	if f.cpus == "" && slices.Contains(there.Overrides, "-cpus auto") {
 		f.cpus = scenarios.AutoCPUs
 	}
-	return s.Apply(scenarios.Overrides{CPUs: f.cpus, Scale: f.scale})
+	for _, o := range there.Overrides {
+		if name, ok := strings.CutPrefix(o, scenarios.GenerationOverride); ok && f.generation == "" {
+			f.generation = name
+		}
+	}
+	return s.Apply(f.overrides())
 }
 
 func (a *app) connect(ctx context.Context, target inventory.Target, s *scenarios.Scenario) (*provision.Lab, error) {

@@ -139,7 +139,7 @@ func (f *testFlags) registerDialogue(fs *flag.FlagSet) {
 // labFlags belong to tests of a scenario, bothFlags to either; all others
 // describe a server that benchctl did not build.
 var (
-	labFlags  = []string{"f", "inventory", "var", "scenario", "target", "cpus", "scale", "test", "reset"}
+	labFlags  = []string{"f", "inventory", "var", "scenario", "target", "cpus", "generation", "scale", "test", "reset"}
 	bothFlags = []string{"out", "json", "url", "log-level", "log-format"}
 )
 
