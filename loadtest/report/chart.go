@@ -235,8 +235,7 @@ func place(share float64) string { return strconv.Itoa(int(math.Round(box * shar
 func point(x, y, top float64) string { return place(x) + " " + place(1-min(max(y, 0)/top, 1)) }
 
 // path draws a line in the box, y downwards; it breaks where a value is
-// missing. A value alone is a dot, which the round ends of a line of no
-// length make.
+// missing. A value alone is a short dash, so that it is seen.
 func path(x, y []float64, at func(float64) float64, top float64) string {
 	var b strings.Builder
 	for i := 0; i < len(y) && i < len(x); {
@@ -250,7 +249,7 @@ func path(x, y []float64, at func(float64) float64, top float64) string {
 			b.WriteString("L" + point(at(x[i]), y[i], top))
 		}
 		if i == begin+1 {
-			b.WriteString("h0")
+			b.WriteString("m-4 0h8")
 		}
 	}
 	return b.String()

@@ -225,7 +225,7 @@ func TestPagesStaySmall(t *testing.T) {
 func TestChartGeometry(t *testing.T) {
 	gap := []float64{0, 50, math.NaN(), 100}
 	c := drawChart("t", "n", countUnit, []float64{10, 11, 12, 14}, 10, 14, nil, []series{{name: "a", y: gap}})
-	if want := "M0 1000L250 500M1000 0h0"; c.Lines[0].Path != want {
+	if want := "M0 1000L250 500M1000 0m-4 0h8"; c.Lines[0].Path != want {
 		t.Errorf("path %q, want %q", c.Lines[0].Path, want)
 	}
 	if text, err := json.Marshal(c.Data.Lines); err != nil || string(text) != `[{"name":"a","y":[0,50,null,100]}]` {

@@ -4,7 +4,11 @@
 (() => {
   const box = 1000;
   const trim = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
-  const digits = (v, n) => v.toFixed(n);
+  // What lies in the midst goes to the even neighbour, as in the tables.
+  const digits = (v, n) => {
+    const x = v * 10 ** n;
+    return (x % 1 === 0.5 && Math.floor(x) % 2 === 0 ? Math.floor(x) / 10 ** n : v).toFixed(n);
+  };
   // Figures are written as the tables write them.
   const write = {
     "ms": (v) => {
@@ -130,7 +134,7 @@
           return;
         }
         d += pen + Math.round(box * share(data.x[i])) + " " + Math.round(box * (1 - rise(v)));
-        if (pen === "M" && (y[i + 1] ?? null) === null) d += "h0";
+        if (pen === "M" && (y[i + 1] ?? null) === null) d += "m-4 0h8";
         pen = "L";
       });
       return d;
