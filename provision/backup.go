@@ -147,3 +147,19 @@ func (l *Lab) Discard(ctx context.Context, list []Stored) error {
 	}
 	return errors.Join(errs...)
 }
+
+// Age is how long ago something was, in its largest unit: 5s, 12m, 3h, 4d;
+// "-" where that is not known.
+func Age(now, since time.Time) string { return age(now, since) }
+
+// Bytes is a size for people, by powers of 1000: 3.4 GB.
+func Bytes(n int64) string {
+	if n < 1000 {
+		return fmt.Sprintf("%d B", n)
+	}
+	f, unit := float64(n)/1000, 0
+	for f >= 999.95 && unit < 3 {
+		f, unit = f/1000, unit+1
+	}
+	return fmt.Sprintf("%.1f %cB", f, "kMGT"[unit])
+}

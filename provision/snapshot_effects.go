@@ -77,7 +77,7 @@ func (e *effects) room(ctx context.Context, s reconcile.Step, say func(string)) 
 		return nil
 	}
 	return &explained{hint: noRoomHint, err: fmt.Errorf("the copy takes %s and %s are free in %s, where %s are to stay free",
-		byteSize(need), byteSize(free), s.Subject, byteSize(leastFree))}
+		Bytes(need), Bytes(free), s.Subject, Bytes(leastFree))}
 }
 
 // leastFree is what has to stay free beside a copy: the database goes on
@@ -215,15 +215,3 @@ func (l *Lab) mend(ctx context.Context) error {
 
 // orphanWait is how long a copy that goes on alone is waited for.
 const orphanWait = 10 * time.Minute
-
-// byteSize is a size for people: 3.4 GB, by powers of 1000.
-func byteSize(n int64) string {
-	if n < 1000 {
-		return fmt.Sprintf("%d B", n)
-	}
-	f, unit := float64(n)/1000, 0
-	for f >= 999.95 && unit < 3 {
-		f, unit = f/1000, unit+1
-	}
-	return fmt.Sprintf("%.1f %cB", f, "kMGT"[unit])
-}

@@ -135,9 +135,32 @@ func snapshotted(t testing.TB, s shape) (*world, Desired) {
 	return w, d
 }
 
+// late is a plan with its steps in another order that it allows: of those that
+// may be done, always the last.
+func late(p Plan) Plan {
+	out, left, done := p, slices.Clone(p.Steps), map[string]bool{}
+	out.Steps = nil
+	for len(left) > 0 {
+		i := len(left) - 1
+		for slices.ContainsFunc(left[i].After, func(id string) bool { return !done[id] }) {
+			i--
+		}
+		done[left[i].ID] = true
+		out.Steps = append(out.Steps, left[i])
+		left = slices.Delete(left, i, i+1)
+	}
+	return out
+}
+
 // cuts calls f with the world as it is after each number of steps, and in the
-// middle of a swap.
+// middle of a swap, whatever order the steps are done in.
 func cuts(t *testing.T, w *world, p Plan, f func(at string, w *world)) {
+	t.Helper()
+	cutsOf(t, w, p, f)
+	cutsOf(t, w, late(p), func(at string, w *world) { f(at+" in another order", w) })
+}
+
+func cutsOf(t *testing.T, w *world, p Plan, f func(at string, w *world)) {
 	t.Helper()
 	for n := range len(p.Steps) + 1 {
 		c := w.clone()
