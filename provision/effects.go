@@ -129,14 +129,29 @@ func (e *effects) label(ctx context.Context, on bool, folder string) error {
 // wholeTimeout bounds the writing of small files, which is not cut short.
 const wholeTimeout = 3 * time.Second
 
-// files writes small files. It is over in a moment and so is not cut short:
-// what says whose a folder is has to come with the folder.
+// largeFrom is how many bytes take longer than a moment to write.
+const largeFrom = 1 << 20
+
+// large tells whether writing the files may take long.
+func large(files []reconcile.File) bool {
+	var size int64
+	for _, f := range files {
+		size += f.Size()
+	}
+	return size >= largeFrom
+}
+
+// files writes files. Small ones are there in a moment, and their writing is
+// not cut short: what says whose a folder is has to come with the folder.
 func (e *effects) files(ctx context.Context, s reconcile.Step, say func(string)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wholeTimeout)
-	defer cancel()
+	if !large(s.Files) {
+		whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), wholeTimeout)
+		defer cancel()
+		ctx = whole
+	}
 	if err := e.dirs(ctx, s, say); err != nil {
 		return err
 	}
@@ -149,7 +164,11 @@ func (e *effects) files(ctx context.Context, s reconcile.Step, say func(string))
 		if err := e.label(ctx, s.SELinux, folder); err != nil {
 			return err
 		}
-		if err := files.WriteFile(ctx, f.Path, f.Content, fs.FileMode(f.Mode)); err != nil {
+		content, err := f.Bytes()
+		if err != nil {
+			return err
+		}
+		if err := files.WriteFile(ctx, f.Path, content, fs.FileMode(f.Mode)); err != nil {
 			return e.denied(err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +24,8 @@ type Query struct {
 	Images []string
 	// Files are configuration files whose content matters.
 	Files []string
+	// Large are more of them, which are not fetched to be compared.
+	Large []string
 	// Ports that are to be published.
 	Ports []int
 }
@@ -33,6 +36,10 @@ func queryFor(l reconcile.Layout, components []reconcile.Component) Query {
 	for _, c := range components {
 		q.Images = append(q.Images, c.Spec.Image)
 		for _, f := range c.Files {
+			if f.Later != nil {
+				q.Large = append(q.Large, f.Path)
+				continue
+			}
 			q.Files = append(q.Files, f.Path)
 		}
 		for _, p := range c.Spec.Ports {
@@ -87,6 +94,15 @@ func Observe(ctx context.Context, m remote.Machine, e engine.Engine, q Query) (r
 			return nil
 		})
 	}
+	if len(q.Large) > 0 {
+		g.Go(func() error {
+			sums, err := digests(gctx, m, q.Large)
+			mu.Lock()
+			defer mu.Unlock()
+			maps.Copy(o.Files, sums)
+			return err
+		})
+	}
 	g.Go(func() error {
 		if err := observeDataDir(gctx, m.Files(), q.Layout, &o); err != nil {
 			return err
@@ -122,13 +138,44 @@ func Observe(ctx context.Context, m remote.Machine, e engine.Engine, q Query) (r
 	return o, nil
 }
 
+// digests has the machine compute the SHA-256 of files; those that are not
+// there are left out.
+func digests(ctx context.Context, m remote.Machine, paths []string) (map[string]string, error) {
+	out, err := m.Run(ctx, remote.Command{Argv: append([]string{"sha256sum", "--"}, paths...), Sudo: true, Env: map[string]string{"LC_ALL": "C"}})
+	if err != nil {
+		return nil, err
+	}
+	sums := map[string]string{}
+	for line := range strings.Lines(out.Stdout) {
+		// Two blanks, or a blank and an asterisk, stand between.
+		if sum, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && len(name) > 1 {
+			sums[name[1:]] = sum
+		}
+	}
+	if out.Code != 0 && !missingOnly(out.Stderr) {
+		return nil, fmt.Errorf("sha256sum of %s ended with exit code %d: %s", paths[0], out.Code, strings.TrimSpace(out.Stderr))
+	}
+	return sums, nil
+}
+
+// missingOnly tells that nothing but files that are not there was complained
+// about.
+func missingOnly(stderr string) bool {
+	for line := range strings.Lines(stderr) {
+		if !strings.Contains(line, "No such file or directory") {
+			return false
+		}
+	}
+	return stderr != ""
+}
+
 // unexplained are the wanted ports in use that no container publishes.
 func unexplained(o reconcile.Observed, ports []int) []int {
 	var out []int
 	for _, p := range ports {
 		inUse := slices.ContainsFunc(o.Listeners, func(l reconcile.Listener) bool { return l.Port == p })
 		published := slices.ContainsFunc(o.Containers, func(c engine.Container) bool {
-			return slices.ContainsFunc(c.Ports, func(x engine.Port) bool { return x.HostPort == p })
+			return slices.ContainsFunc(reconcile.PortsOf(c), func(x engine.Port) bool { return x.HostPort == p })
 		})
 		if inUse && !published {
 			out = append(out, p)

@@ -264,6 +264,9 @@ func (e *effects) address(ctx context.Context, container string, port int) (stri
 	if err != nil {
 		return "", err
 	}
+	if reconcile.SharesHost(c) {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), nil
+	}
 	for _, n := range c.Networks {
 		if ip := c.IPs[n]; ip != "" {
 			return net.JoinHostPort(ip, strconv.Itoa(port)), nil

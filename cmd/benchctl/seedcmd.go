@@ -90,7 +90,7 @@ func (s *seeder) template() (*dataset.Template, error) {
 	}
 	v := dataset.Variables{BaseURL: s.keycloak.URL, ServerURL: lab.OwnURL(*s.scenario)}
 	if l := s.scenario.LDAP; l != nil {
-		v.LDAPURL, v.LDAPUsersDN = lab.LDAPURL, lab.LDAPUsersDN(l.Domain)
+		v.LDAPURL, v.LDAPUsersDN = lab.LDAPURL(*s.scenario), lab.LDAPUsersDN(l.Domain)
 		v.LDAPBindDN, v.LDAPBindPassword = lab.LDAPAdminDN(l.Domain), l.AdminPassword
 	}
 	return template.With(v)

@@ -117,7 +117,8 @@ type ContainerSpec struct {
 	SecretEnv  map[string]secret.String
 	Labels     map[string]string
 	Mounts     []Mount
-	Ports      []Port
+	// Ports to publish; with the network "host", those that it listens on.
+	Ports []Port
 	// Network is the bridge network's name, or "host".
 	Network  string
 	Aliases  []string

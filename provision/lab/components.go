@@ -22,9 +22,7 @@ package lab
 
 import (
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +39,10 @@ type Facts struct {
 	CPUs []int
 	// Layout says where a lab keeps what.
 	Layout reconcile.Layout
+	// Certificate is what the proxy shows, where NeedsCertificate says so.
+	Certificate Certificate
+	// Providers are the files that the scenario names, in that order.
+	Providers []ProviderFile
 }
 
 // Names of the components, those of the published series.
@@ -81,6 +83,9 @@ func Components(s scenarios.Scenario, f Facts) ([]reconcile.Component, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkFacts(s, f); err != nil {
+		return nil, fmt.Errorf("scenario %s: %w", s.Name, err)
+	}
 	b := building{s: s, f: f, pins: pins, network: NetworkName(s)}
 
 	db, err := b.database(gen)
@@ -104,6 +109,9 @@ func Components(s scenarios.Scenario, f Facts) ([]reconcile.Component, error) {
 	}
 	for _, c := range s.Containers {
 		all = append(all, b.extra(c))
+	}
+	if err := checkPorts(s, all); err != nil {
+		return nil, err
 	}
 	for i := range all {
 		if err := checkName(s, all[:i], all[i].Name); err != nil {
@@ -129,8 +137,11 @@ func checkName(s scenarios.Scenario, before []reconcile.Component, name string) 
 	return nil
 }
 
-// NetworkName is the bridge network of a scenario.
+// NetworkName is the bridge network of a scenario, or reconcile.HostNetwork.
 func NetworkName(s scenarios.Scenario) string {
+	if onHost(s) {
+		return reconcile.HostNetwork
+	}
 	if s.Network.Name != "" {
 		return s.Network.Name
 	}
@@ -155,12 +166,6 @@ func Prefix(s scenarios.Scenario) string {
 	return "/" + trimmed
 }
 
-// OwnURL is where a node reaches itself, with its prefix and without a slash at
-// its end.
-func OwnURL(s scenarios.Scenario) string {
-	return "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(nodePort)) + Prefix(s)
-}
-
 // building is what the components have in common.
 type building struct {
 	s       scenarios.Scenario
@@ -171,11 +176,15 @@ type building struct {
 
 // spec is the part of a container spec that all components share.
 func (b building) spec(name, image string, r scenarios.Resources) engine.ContainerSpec {
-	return engine.ContainerSpec{
+	spec := engine.ContainerSpec{
 		Name: name, Image: image, Hostname: name,
 		Network: b.network, Aliases: []string{name},
 		CPUSet: b.pins[name], CPULimit: r.CPULimit, MemoryBytes: r.Memory,
 	}
+	if onHost(b.s) {
+		spec.Aliases = nil
+	}
+	return spec
 }
 
 // folder is a data folder of a component: <data_dir>/<component>/<name>.
@@ -183,26 +192,15 @@ func (b building) folder(component, name string) string {
 	return b.f.Layout.Data(component) + "/" + name
 }
 
-// loopback is where ports for inspection are published.
-const loopback = "127.0.0.1"
-
 func (b building) database(gen generation) (reconcile.Component, error) {
 	switch b.s.Database.Kind {
 	case scenarios.PostgreSQL:
-		return b.postgresql(gen), nil
+		return b.postgresql(gen)
 	case scenarios.MariaDB:
-		return b.mariadb(gen), nil
+		return b.mariadb(gen)
 	}
 	return reconcile.Component{}, fmt.Errorf("no database is called %q; there are %s and %s",
 		b.s.Database.Kind, scenarios.PostgreSQL, scenarios.MariaDB)
-}
-
-// inspectionPort publishes the database on the target's loopback.
-func inspectionPort(host, container int) []engine.Port {
-	if host == 0 {
-		return nil
-	}
-	return []engine.Port{{HostIP: loopback, HostPort: host, ContainerPort: container, Protocol: "tcp"}}
 }
 
 // dataKey stands for all that a database's files depend on.

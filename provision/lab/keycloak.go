@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/benchctl/benchctl/inventory/secret"
-	"github.com/benchctl/benchctl/provision/engine"
 	"github.com/benchctl/benchctl/provision/reconcile"
 	"github.com/benchctl/benchctl/scenarios"
 )
@@ -100,11 +99,16 @@ func (b building) keycloak(gen generation, db reconcile.Component, before []stri
 	if k.Nodes < 1 {
 		return nil, fmt.Errorf("keycloak has %d nodes: it needs at least one", k.Nodes)
 	}
+	if k.Nodes > 1 && onHost(b.s) {
+		return nil, fmt.Errorf("keycloak has %d nodes, which can't share the network of the target since they want the same ports: nodes = 1, or mode = \"bridge\" in the network block", k.Nodes)
+	}
+	if gen.name() != scenarios.Quarkus && (onHost(b.s) || len(k.Providers) > 0 || len(k.Caches) > 0) {
+		return nil, fmt.Errorf("generation %s takes no providers and no caches, and does not run on the network of the target; only generation %s does", gen.name(), scenarios.Quarkus)
+	}
 	if k.Nodes > 1 && b.s.Proxy == nil {
 		return nil, fmt.Errorf("keycloak has %d nodes and no proxy is in front of them: add a proxy block, or nodes = 1", k.Nodes)
 	}
-	ports := map[string]int{scenarios.PostgreSQL: postgresPort, scenarios.MariaDB: mariadbPort}
-	set, err := gen.configure(b.s, databaseAddress{kind: b.s.Database.Kind, host: db.Name, port: ports[b.s.Database.Kind]})
+	set, err := gen.configure(b.s, databaseAddress{kind: b.s.Database.Kind, host: hostOf(b.s, db.Name), port: databasePort(b.s)})
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +123,11 @@ func (b building) keycloak(gen generation, db reconcile.Component, before []stri
 		spec.Env = maps.Clone(set.env)
 		spec.SecretEnv = maps.Clone(set.secrets)
 		spec.StopTimeout = gen.stop()
-		if b.s.Proxy == nil {
-			spec.Ports = []engine.Port{{HostPort: DefaultPort, ContainerPort: nodePort, Protocol: "tcp"}}
+		switch {
+		case b.s.Proxy == nil:
+			spec.Ports = b.published("", DefaultPort, NodePort(b.s))
+		case onHost(b.s):
+			spec.Ports = b.published(loopback, 0, NodePort(b.s))
 		}
 		after := slices.Clone(before)
 		for _, n := range nodes {
@@ -130,11 +137,16 @@ func (b building) keycloak(gen generation, db reconcile.Component, before []stri
 		if ready.Timeout = k.StartTimeout; ready.Timeout == 0 {
 			ready.Timeout = defaultStartTimeout
 		}
-		nodes = append(nodes, reconcile.Component{
+		if onHost(b.s) && ready.HTTP != nil && ready.HTTP.Port != NodePort(b.s) {
+			spec.Ports = append(spec.Ports, b.published("", 0, ready.HTTP.Port)...)
+		}
+		node := reconcile.Component{
 			Name: name, Kind: reconcile.KindKeycloak, Spec: spec,
 			After: after, RestartWith: []string{db.Name},
 			Ready: ready, Cluster: gen.cluster(b.s),
-		})
+		}
+		b.withProviders(&node)
+		nodes = append(nodes, node)
 	}
 	return nodes, nil
 }

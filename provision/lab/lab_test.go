@@ -68,10 +68,7 @@ func asMariaDB(s *scenarios.Scenario) {
 }
 
 func TestComponents(t *testing.T) {
-	tests := []struct {
-		name     string
-		scenario scenarios.Scenario
-	}{
+	tests := []namedScenario{
 		{"full", full()},
 		{"mariadb", with(asMariaDB)},
 		{"bare", with(func(s *scenarios.Scenario) {
@@ -80,14 +77,15 @@ func TestComponents(t *testing.T) {
 			s.Database = scenarios.Database{Kind: scenarios.PostgreSQL, Image: "docker.io/library/postgres:18-alpine", Name: "kc", User: "kc", Password: secret.New("kc")}
 		})},
 	}
-	for _, tt := range tests {
+	for _, tt := range append(tests, furtherScenarios()...) {
 		t.Run(tt.name, func(t *testing.T) {
-			components, err := Components(tt.scenario, eight)
+			facts := withFiles(eight, tt.scenario)
+			components, err := Components(tt.scenario, facts)
 			if err != nil {
 				t.Fatal(err)
 			}
 			golden(t, tt.name+".json", render(t, components))
-			again, err := Components(tt.scenario, eight)
+			again, err := Components(tt.scenario, facts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +128,14 @@ func render(t *testing.T, components []reconcile.Component) string {
 			if s.Files == nil {
 				s.Files = map[string]string{}
 			}
-			s.Files[f.Path] = string(f.Content)
+			content, err := f.Bytes()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Digest() != reconcile.ContentDigest(content) || f.Size() != int64(len(content)) {
+				t.Errorf("%s is told to be %d bytes with the digest %s, which it is not", f.Path, f.Size(), f.Digest())
+			}
+			s.Files[f.Path] = string(content)
 		}
 		all = append(all, s)
 	}

@@ -11,6 +11,9 @@ import (
 )
 
 const (
+	ldapPort = 389
+	// ldapUserTime is what loading a user may take.
+	ldapUserTime = 5 * time.Millisecond
 	// ldapUID is that of osixia/openldap; its tool gives the folders to it.
 	ldapUID = 911
 	// ldapBootstrap is where osixia/openldap looks for LDIF at its first start.
@@ -37,11 +40,20 @@ func (b building) openldap(l scenarios.LDAP) reconcile.Component {
 		{Source: config, Target: ldapBootstrap, ReadOnly: true},
 	}
 	spec.StopTimeout = 30 * time.Second
+	spec.Ports = b.published("", 0, ldapPort)
+	if onHost(b.s) {
+		// The server listens on the address of its own name.
+		spec.Hostname = "localhost"
+	}
+
 	base := BaseDN(l.Domain)
-	ldif := ldapTree(base, l.Users)
+	files := ldapFiles(config, base, l.Users)
+	last := "ou=users," + base
+	if l.Users > 0 {
+		last = "uid=" + ldapUser(l.Users-1) + "," + last
+	}
 	return reconcile.Component{
-		Name: OpenLDAP, Kind: reconcile.KindLDAP, Spec: spec,
-		Files: []reconcile.File{{Path: config + "/users.ldif", Content: ldif, Mode: 0o644}},
+		Name: OpenLDAP, Kind: reconcile.KindLDAP, Spec: spec, Files: files,
 		// Read at the first start only; other users are other data (Key).
 		LiveFiles: true,
 		Data: &reconcile.Data{
@@ -50,15 +62,22 @@ func (b building) openldap(l scenarios.LDAP) reconcile.Component {
 				{Path: conf, UID: ldapUID, GID: ldapUID, Mode: 0o700},
 			},
 			Key: reconcile.ContentDigest([]byte(strings.Join([]string{
-				l.Organisation, l.Domain, reconcile.SecretDigest("data", l.AdminPassword), reconcile.ContentDigest(ldif),
+				l.Organisation, l.Domain, reconcile.SecretDigest("data", l.AdminPassword), filesDigest(files),
 			}, "\x00"))),
 			Format: "OpenLDAP " + parseReference(l.Image).line(2),
 		},
-		Ready: reconcile.Probe{Timeout: ldapTimeout, Exec: &reconcile.ExecProbe{
-			// The bind proves more than an open port. The password goes through
-			// the environment, not the argument list, which others can read.
-			Command: []string{"sh", "-c", `f=$(mktemp) && printf %s "$BIND_PASSWORD" >"$f" && ldapsearch -x -H ldap://127.0.0.1 -D "cn=admin,$0" -y "$f" -b "ou=users,$0" -s base >/dev/null; r=$?; rm -f "$f"; exit $r`, base},
-			Env:     map[string]string{"BIND_PASSWORD": "LDAP_ADMIN_PASSWORD"},
+		Ready: reconcile.Probe{Timeout: ldapTimeout + time.Duration(l.Users)*ldapUserTime, Exec: &reconcile.ExecProbe{
+			// The bind proves more than an open port, and the last user that the
+			// others are there. The server may listen on the address of its name
+			// only. The password goes through the environment, not the argument
+			// list, which others can read.
+			Command: []string{"sh", "-c", `f=$(mktemp) && printf %s "$BIND_PASSWORD" >"$f" || exit 1
+for host in 127.0.0.1 "$(hostname)"; do
+  ldapsearch -x -H "ldap://$host" -D "$0" -y "$f" -b "$1" -s base dn >/dev/null; r=$?
+  [ $r = 0 ] && break
+done
+rm -f "$f"; exit $r`, "cn=admin," + base, last},
+			Env: map[string]string{"BIND_PASSWORD": "LDAP_ADMIN_PASSWORD"},
 		}},
 	}
 }

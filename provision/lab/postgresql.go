@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
-	"github.com/benchctl/benchctl/inventory/secret"
 	"github.com/benchctl/benchctl/provision/reconcile"
-
-	"github.com/benchctl/benchctl/provision/engine"
+	"github.com/benchctl/benchctl/scenarios"
 )
 
 const (
@@ -20,44 +18,63 @@ const (
 	postgresUID = 999
 	// postgresAlpineUID is that of the official Alpine images.
 	postgresAlpineUID = 70
-	// PostgreSQL killed before it has stopped must recover at its next start.
-	postgresStop = 120 * time.Second
+	// postgresSCLUID is that of the images of the Software Collections and of
+	// Red Hat, which don't start as root.
+	postgresSCLUID = 26
 )
 
-// postgresql is the database by images with the contract of
-// docker.io/library/postgres: POSTGRES_* variables, settings as arguments.
-func (b building) postgresql(gen generation) reconcile.Component {
-	d := b.s.Database
-	ref := parseReference(d.Image)
-	mount := postgresMount(ref)
-	spec := b.spec(PostgreSQL, d.Image, d.Resources)
-	spec.Command = postgresCommand(d.Settings)
-	spec.Env = map[string]string{
-		"POSTGRES_USER": d.User, "POSTGRES_DB": d.Name,
-		// Below the mount point, which may hold more than the server's own.
-		"PGDATA": mount + "/pgdata",
-	}
-	spec.SecretEnv = map[string]secret.String{"POSTGRES_PASSWORD": d.Password}
-	data := b.folder(PostgreSQL, "data")
-	spec.Mounts = []engine.Mount{{Source: data, Target: mount}}
-	spec.Ports = inspectionPort(d.Port, postgresPort)
-	spec.StopSignal, spec.StopTimeout = "SIGINT", postgresStop
+// postgresContracts are those of docker.io/library/postgres (POSTGRES_*
+// variables) and of quay.io/sclorg/postgresql-NN-… and registry.redhat.io
+// (POSTGRESQL_*). Both hand the arguments after the server's name on to it.
+// See https://github.com/sclorg/postgresql-container.
+var postgresContracts = map[string]func(d scenarios.Database) databaseImage{
+	scenarios.FlavorOfficial: func(d scenarios.Database) databaseImage {
+		ref := parseReference(d.Image)
+		mount := postgresMount(ref)
+		return databaseImage{
+			server: "postgres", mount: mount, uid: postgresOwner(ref),
+			user: "POSTGRES_USER", name: "POSTGRES_DB", password: "POSTGRES_PASSWORD",
+			// Below the mount point, which may hold more than the server's own.
+			env:    map[string]string{"PGDATA": mount + "/pgdata"},
+			client: []string{"psql"},
+			format: "PostgreSQL " + ref.line(1),
+		}
+	},
+	scenarios.FlavorSCLOrg: func(d scenarios.Database) databaseImage {
+		return databaseImage{
+			server: "run-postgresql", mount: "/var/lib/pgsql/data", uid: postgresSCLUID,
+			user: "POSTGRESQL_USER", name: "POSTGRESQL_DATABASE", password: "POSTGRESQL_PASSWORD", admin: "POSTGRESQL_ADMIN_PASSWORD",
+			client: throughShell("psql"),
+			format: flavored("PostgreSQL "+collectionLine(d.Image, false), d),
+		}
+	},
+}
 
-	format := "PostgreSQL " + ref.line(1)
-	return reconcile.Component{
-		Name: PostgreSQL, Kind: reconcile.KindDatabase, Spec: spec,
-		Data: &reconcile.Data{
-			Dirs:   []reconcile.DataDir{{Path: data, UID: postgresOwner(ref), GID: postgresOwner(ref), Mode: 0o700}},
-			Key:    dataKey(format, d, gen),
-			Format: format,
-		},
-		// Over TCP: while the entry point initialises, its server listens on
-		// a socket only.
-		Ready: reconcile.Probe{Timeout: databaseTimeout, Exec: &reconcile.ExecProbe{
-			Command: []string{"psql", "-h", loopback, "-U", d.User, "-d", d.Name, "-v", "ON_ERROR_STOP=1", "-tAc", "SELECT 1"},
-			Env:     map[string]string{"PGPASSWORD": "POSTGRES_PASSWORD"},
-		}},
+// postgresql is the database of the flavor that the image has.
+func (b building) postgresql(gen generation) (reconcile.Component, error) {
+	d := b.s.Database
+	contract, ok := postgresContracts[d.EffectiveFlavor()]
+	if !ok {
+		return reconcile.Component{}, unknownFlavor(d)
 	}
+	i, port := contract(d), postgresPort
+	if onHost(b.s) {
+		port = databasePort(b.s)
+	}
+	c := b.databaseOf(PostgreSQL, i, port, gen)
+	c.Spec.Command = postgresCommand(i.server, b.listening("listen_addresses"), d.Settings)
+	c.Spec.StopSignal, c.Spec.StopTimeout = "SIGINT", databaseStop
+	// Over TCP: while the entry point initialises, its server listens on a
+	// socket only.
+	c.Ready.Exec = &reconcile.ExecProbe{
+		Command: append(slices.Clone(i.client), "-h", loopback, "-p", strconv.Itoa(port), "-U", d.User, "-d", d.Name, "-v", "ON_ERROR_STOP=1", "-tAc", "SELECT 1"),
+		Env:     map[string]string{"PGPASSWORD": i.password},
+	}
+	return c, nil
+}
+
+func unknownFlavor(d scenarios.Database) error {
+	return fmt.Errorf("no flavor of %s images is called %q; there are %s and %s", d.Kind, d.Flavor, scenarios.FlavorOfficial, scenarios.FlavorSCLOrg)
 }
 
 // postgresMount is where the image wants its data: from 18 on one level
@@ -79,12 +96,17 @@ func postgresOwner(ref reference) int {
 	return postgresUID
 }
 
-// postgresCommand gives server settings as -c arguments, sorted, so that the
-// same settings are the same command.
-func postgresCommand(settings map[string]string) []string {
-	cmd := []string{"postgres"}
+// postgresCommand gives server settings as -c arguments, ours first and the
+// scenario's sorted, so that the same settings are the same command. Arguments
+// win over every file, also over those that images of the Software Collections
+// write at each start.
+func postgresCommand(server string, ours [][2]string, settings map[string]string) []string {
+	cmd := []string{server}
+	for _, s := range ours {
+		cmd = append(cmd, "-c", s[0]+"="+s[1])
+	}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		cmd = append(cmd, "-c", fmt.Sprintf("%s=%s", name, settings[name]))
+		cmd = append(cmd, "-c", name+"="+settings[name])
 	}
 	return cmd
 }

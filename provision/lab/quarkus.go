@@ -3,6 +3,7 @@ package lab
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,6 +80,13 @@ func (quarkus) configure(s scenarios.Scenario, db databaseAddress) (settings, er
 		// Without it kc.sh takes 512 MB of heap whatever the limit is; the
 		// official image sets it too.
 		"KC_RUN_IN_CONTAINER": "true",
+	}
+	maps.Copy(env, cacheVariables(k.Caches))
+	if onHost(s) {
+		env["KC_HTTP_PORT"] = strconv.Itoa(NodePort(s))
+		if s.Proxy != nil {
+			env["KC_HTTP_HOST"] = loopback
+		}
 	}
 	if k.Heap != "" {
 		env["JAVA_OPTS_KC_HEAP"] = k.Heap

@@ -82,7 +82,7 @@ func portConflict(d Desired, o Observed, component string, want engine.Port) err
 		if c.State != stateRunning {
 			continue
 		}
-		for _, p := range c.Ports {
+		for _, p := range PortsOf(c) {
 			if p.HostPort != want.HostPort || !overlaps(p.HostIP, want.HostIP) {
 				continue
 			}

@@ -68,7 +68,7 @@ func decideOne(d Desired, o Observed, c Component, before map[string]decision) d
 	lost := ""
 	for _, f := range c.Files {
 		digest, there := o.Files[f.Path]
-		if digest != ContentDigest(f.Content) {
+		if digest != f.Digest() {
 			dec.files = append(dec.files, f)
 		}
 		if !there && lost == "" {
@@ -108,12 +108,12 @@ func replaceCauses(d Desired, o Observed, c Component, dec decision, lostFile st
 	} else if img, ok := o.Images[c.Spec.Image]; ok && there.ImageID != "" && img.ID != "" && img.ID != there.ImageID {
 		causes = append(causes, fmt.Sprintf("image %s is another one by now (%s → %s)", c.Spec.Image, short(there.ImageID), short(img.ID)))
 	}
-	networkThere := slices.ContainsFunc(o.Networks, func(n engine.Network) bool { return n.Name == d.Network })
+	networkThere := d.Network == HostNetwork || slices.ContainsFunc(o.Networks, func(n engine.Network) bool { return n.Name == d.Network })
 	switch {
 	case c.Spec.Network != d.Network || len(causes) > 0:
 	case !networkThere:
 		causes = append(causes, fmt.Sprintf("its network %s is gone", d.Network))
-	case !slices.Contains(there.Networks, d.Network):
+	case d.Network != HostNetwork && !slices.Contains(there.Networks, d.Network):
 		causes = append(causes, fmt.Sprintf("it is not on the network %s any more", d.Network))
 	}
 	if c.Data != nil && dec.data.setAside != "" {

@@ -112,7 +112,7 @@ func (b *builder) pulls() {
 }
 
 func (b *builder) network() {
-	if slices.ContainsFunc(b.o.Networks, func(n engine.Network) bool { return n.Name == b.d.Network }) {
+	if b.d.Network == HostNetwork || slices.ContainsFunc(b.o.Networks, func(n engine.Network) bool { return n.Name == b.d.Network }) {
 		return
 	}
 	if !slices.ContainsFunc(b.order, func(c Component) bool { return c.Spec.Network == b.d.Network }) {

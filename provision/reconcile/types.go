@@ -48,7 +48,7 @@ type Desired struct {
 	Overrides []string
 	// Target is how messages call the machine.
 	Target string
-	// Network is the bridge network of the lab.
+	// Network is the bridge network of the lab, or HostNetwork.
 	Network    string
 	Components []Component
 	// Layout says where things lie on the target.
@@ -92,6 +92,9 @@ type File struct {
 	Path    string
 	Content []byte
 	Mode    uint32
+	// Later gives the content where it is too large to be held by a plan;
+	// nil where Content has it.
+	Later *Later
 }
 
 // Data are the folders in which a component keeps its data.

@@ -47,7 +47,12 @@ func generate(c engine.ContainerSpec) (*specgen.SpecGenerator, error) {
 	for _, m := range c.Mounts {
 		s.Mounts = append(s.Mounts, mount(m))
 	}
-	for _, p := range c.Ports {
+	ports := c.Ports
+	if c.Network == "host" {
+		// They are declared only: there is nothing to publish.
+		ports = nil
+	}
+	for _, p := range ports {
 		mapping, err := portMapping(p)
 		if err != nil {
 			return nil, err
