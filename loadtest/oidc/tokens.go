@@ -210,7 +210,9 @@ func (a *Actor) checkKeys() *Failure {
 	known := false
 	if n := valueEnd(first); n > 0 {
 		// A first value that is no key leaves known as it is.
-		_ = eachField(first[:n], func(key, value []byte) { known = known || string(key) == "kty" && value[0] == '"' && len(value) > len(`""`) })
+		_ = eachField(first[:n], func(key, value []byte) {
+			known = known || string(key) == "kty" && value[0] == '"' && len(value) > len(`""`)
+		})
 	}
 	if !known {
 		return wrong("no keys in the answer")
