@@ -8,7 +8,6 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -42,12 +41,6 @@ func Self(command string) Owner {
 		o.Home = strings.TrimSpace(string(boot)) + " " + namespace
 	}
 	return o
-}
-
-// ProcessDead tells that no process of that number is there, for
-// Request.Dead.
-func ProcessDead(pid int) bool {
-	return pid > 1 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
 // How a lease came about.
