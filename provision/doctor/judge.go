@@ -290,7 +290,7 @@ func preparation(_ Side, o Observed) []Finding {
 	for _, s := range o.Preparation.Steps {
 		lines = append(lines, fmt.Sprintf("%s %s: %s", s.Action, s.Subject, s.Cause))
 	}
-	lines = append(lines, o.Preparation.Notes...)
+	lines = append(append(lines, o.Preparation.Notes...), o.Preparation.Remarks...)
 	if o.Preparation.Empty() {
 		return ok("%s", strings.Join(append([]string{"nothing has to be done to the machine"}, lines...), "\n"))
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // Prepare decides what to do to a machine. It fails where a lab can't be
-// built and we may not change that; what is only worse is a note.
+// built and we may not change that; what is only worse is a
+// note, and what does no harm a remark.
 func Prepare(d Desired, o Observed) (Plan, error) {
 	p := preparing{d: d, o: o, plan: Plan{Machine: o.Machine}}
 	for _, decide := range []func(*preparing) error{
@@ -85,7 +86,7 @@ func (p *preparing) socket() error {
 		return nil
 	case !p.o.Systemd:
 		if !p.o.Socket.Active {
-			p.plan.note("Podman's socket is not switched on: no systemd manages the machine; benchctl starts a service of its own while it is connected")
+			p.plan.remark("Podman's socket is not switched on: no systemd manages the machine; benchctl starts a service of its own while it is connected")
 		}
 		return nil
 	case p.o.Socket.Enabled && p.o.Socket.Active:
@@ -157,7 +158,7 @@ func (p *preparing) sysctls() error {
 		now, known := p.o.Sysctls[s.Name]
 		switch {
 		case !known:
-			p.plan.note("%s stays as it is: it cannot be read here", s.Name)
+			p.plan.remark("%s stays as it is: it cannot be read here", s.Name)
 			continue
 		case s.holds(now):
 			continue
@@ -220,13 +221,13 @@ func (p *preparing) limits() error {
 	content := limitsContent(p.d.NoFile)
 	switch {
 	case p.o.LimitsFile != nil && *p.o.LimitsFile == content:
-		p.plan.note(what+": it is raised in %s, which counts for new sessions", p.o.NoFile, p.d.NoFile, p.o.LimitsPath)
+		p.plan.remark(what+": it is raised in %s, which counts for new sessions", p.o.NoFile, p.d.NoFile, p.o.LimitsPath)
 	case !ours(p.o.LimitsFile):
 		p.plan.note(what+"; %s was not written by benchctl and stays", p.o.NoFile, p.d.NoFile, p.o.LimitsPath)
 	case !p.o.Root:
 		p.plan.note(what+": %sraise nofile in %s", p.o.NoFile, p.d.NoFile, asRoot, p.o.LimitsPath)
 	case !p.o.MayRaise:
-		p.plan.note(what+", and root may not raise it here (CAP_SYS_RESOURCE is missing): containers get %[1]d at most", p.o.NoFile, p.d.NoFile)
+		p.plan.remark(what+", and root may not raise it here (CAP_SYS_RESOURCE is missing): containers get %[1]d at most", p.o.NoFile, p.d.NoFile)
 	default:
 		p.add(Step{
 			Kind: KindLimits, Subject: fmt.Sprintf("nofile = %d", p.d.NoFile), Sign: reconcile.SignAdd, Action: "raise",
@@ -266,6 +267,6 @@ func (p *preparing) folders() error {
 
 func (p *preparing) selinux() {
 	if p.o.SELinux == "enforcing" || p.o.SELinux == "permissive" {
-		p.plan.note("SELinux is %s: the folders of the lab get the type container_file_t, and nothing else is relabelled", p.o.SELinux)
+		p.plan.remark("SELinux is %s: the folders of the lab get the type container_file_t, and nothing else is relabelled", p.o.SELinux)
 	}
 }

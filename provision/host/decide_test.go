@@ -65,24 +65,26 @@ func TestPrepare(t *testing.T) {
 		o    func(*Observed)
 		want []Kind
 		note string
-		fail string
+		// remark is said of it, but not in plans of labs.
+		remark string
+		fail   string
 	}{
 		{name: "all there"},
 		{name: "no manager and no Podman", o: func(o *Observed) { o.Manager, o.Has = "", nil }, fail: "install what your distribution calls podman"},
 		{name: "the socket is off", d: Desired{Socket: true}, o: func(o *Observed) { o.Socket = Unit{Name: podmanSocket} }, want: []Kind{KindSocket}},
 		{name: "the socket is of the user's choice", o: func(o *Observed) { o.Socket = Unit{Name: podmanSocket} }},
-		{name: "no systemd", d: Desired{Socket: true}, o: func(o *Observed) { o.Systemd = false; o.Socket = Unit{Name: podmanSocket} }, note: "service of its own"},
+		{name: "no systemd", d: Desired{Socket: true}, o: func(o *Observed) { o.Systemd = false; o.Socket = Unit{Name: podmanSocket} }, remark: "service of its own"},
 		{name: "no firewalld", d: Desired{Ports: []int{8080}}},
 		{name: "a port", d: Desired{Ports: []int{8080}}, o: func(o *Observed) { o.Firewalld = true; o.Zones.Zone = "public" }, want: []Kind{KindFirewall}},
 		{name: "a port that is open", d: Desired{Ports: []int{8080}}, o: func(o *Observed) {
 			o.Firewalld = true
 			o.Zones = Zones{"public", Openings{All: true}, Openings{Ports: []PortRange{{8000, 8100}}}}
 		}},
-		{name: "a limit that root may not raise", d: Desired{NoFile: 65536}, o: func(o *Observed) { o.NoFile = 20000; o.MayRaise = false }, note: "CAP_SYS_RESOURCE"},
+		{name: "a limit that root may not raise", d: Desired{NoFile: 65536}, o: func(o *Observed) { o.NoFile = 20000; o.MayRaise = false }, remark: "CAP_SYS_RESOURCE"},
 		{name: "a limit", d: Desired{NoFile: 65536}, o: func(o *Observed) { o.NoFile = 4096 }, want: []Kind{KindLimits}},
 		{name: "no limit is none too low", d: Desired{NoFile: 65536}},
 		{name: "limits of somebody else", d: Desired{NoFile: 65536}, o: func(o *Observed) { o.NoFile = 4096; o.LimitsFile = &foreign }, note: "not written by benchctl"},
-		{name: "a setting that is not there", d: Desired{Sysctls: []Sysctl{{Name: "net.core.somaxconn", Value: 4096}}}, note: "cannot be read"},
+		{name: "a setting that is not there", d: Desired{Sysctls: []Sysctl{{Name: "net.core.somaxconn", Value: 4096}}}, remark: "cannot be read"},
 		{name: "a setting that is higher", d: Desired{Sysctls: []Sysctl{{Name: "net.core.somaxconn", Value: 4096}}}, o: func(o *Observed) { o.Sysctls["net.core.somaxconn"] = 8192 }},
 		{name: "low ports do not matter to root", d: Desired{Sysctls: []Sysctl{{Name: unprivilegedPorts, Value: 80, AtMost: true}}}, o: func(o *Observed) { o.Sysctls[unprivilegedPorts] = 1024 }},
 		{name: "our file was removed", o: func(o *Observed) {
@@ -110,6 +112,9 @@ func TestPrepare(t *testing.T) {
 			}
 			if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, c.note) || c.note == "" && notes != "" {
 				t.Errorf("notes %q, want %q", notes, c.note)
+			}
+			if remarks := strings.Join(p.Remarks, "\n"); !strings.Contains(remarks, c.remark) || c.remark == "" && remarks != "" {
+				t.Errorf("remarks %q, want %q", remarks, c.remark)
 			}
 		})
 	}
@@ -204,7 +209,7 @@ func TestMergeKeepsTheFirst(t *testing.T) {
 
 // Our steps in a lab's plan come before the lab's, and in a teardown after.
 func TestJoinsPlans(t *testing.T) {
-	p := Plan{Machine: "sut", Notes: []string{"n"}}
+	p := Plan{Machine: "sut", Notes: []string{"n"}, Remarks: []string{"r"}}
 	p.add(Step{Kind: KindFolder, Subject: "/a", Sign: "+", Action: "make folder", Cause: "c"})
 	p.add(Step{Kind: KindFolder, Subject: "/b", Sign: "+", Action: "make folder", Cause: "c"})
 	l := reconcile.Plan{Steps: []reconcile.Step{{ID: "pull/x"}, {ID: "create/x", After: []string{"pull/x"}}}, Notes: []string{"lab"}}

@@ -48,8 +48,8 @@ func TestPrepareAndUndo(t *testing.T) {
 	if !maps.Equal(before, s.snapshot()) {
 		t.Error("looking changed something")
 	}
-	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "SELinux is enforcing") }) {
-		t.Errorf("notes %q", p.Notes)
+	if !slices.ContainsFunc(p.Remarks, func(n string) bool { return strings.Contains(n, "SELinux is enforcing") }) {
+		t.Errorf("remarks %q", p.Remarks)
 	}
 	text := p.Plan(reconcile.ForProvision, "soak").Text()
 	for _, want := range []string{"+ install packages podman", "+ switch on podman.socket", "+ open port 8080/tcp: zone public", "net.core.somaxconn = 4096", "is 128 and should be 4096", "+ make folder " + folder, "undone by"} {

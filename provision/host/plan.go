@@ -69,8 +69,12 @@ type Plan struct {
 	// Machine is how messages call the machine.
 	Machine string `json:"machine"`
 	Steps   []Step `json:"steps"`
-	// Notes say what is not done and why.
+	// Notes say what is not done and why, where somebody can do something
+	// about it.
 	Notes []string `json:"notes,omitempty"`
+	// Remarks say what is as it is and does no harm. They are not repeated in
+	// the plans of labs.
+	Remarks []string `json:"remarks,omitempty"`
 }
 
 // Empty tells whether nothing has to change.
@@ -178,6 +182,10 @@ func (p *Plan) add(s Step) {
 		s.After = []string{p.Steps[n-1].ID}
 	}
 	p.Steps = append(p.Steps, s)
+}
+
+func (p *Plan) remark(format string, args ...any) {
+	p.Remarks = append(p.Remarks, fmt.Sprintf(format, args...))
 }
 
 func (p *Plan) note(format string, args ...any) {
