@@ -25,19 +25,10 @@ type campaignLab struct {
 	lab      *provision.Lab
 	scenario *scenarios.Scenario
 	target   string
+	// data is the dataset that resets go back to.
+	data provision.Dataset
 	// note tells the user what stops nothing.
 	note func(format string, args ...any)
-}
-
-// checkResets refuses, before anything is built, what can't be done later.
-func checkResets(s *scenarios.Scenario) error {
-	for _, t := range s.Tests {
-		if t.Reset != scenarios.ResetNone && t.Reset != scenarios.ResetRestart {
-			return usagef("%s: test %q: reset = %q is not available on this lab; use %q or %q",
-				t.Source, t.Name, t.Reset, scenarios.ResetRestart, scenarios.ResetNone)
-		}
-	}
-	return nil
 }
 
 func (c *campaignLab) Provision(ctx context.Context) error {
@@ -46,14 +37,8 @@ func (c *campaignLab) Provision(ctx context.Context) error {
 }
 
 func (c *campaignLab) Reset(ctx context.Context, level string) error {
-	switch level {
-	case scenarios.ResetNone:
-		return nil
-	case scenarios.ResetRestart:
-		_, err := c.lab.Restart(ctx, provision.RestartOptions{Mode: reconcile.Together})
-		return lost(err)
-	}
-	return fmt.Errorf("reset level %q is not known", level)
+	_, err := c.lab.Reset(ctx, level, c.data)
+	return lost(err)
 }
 
 // lost marks an error that says that the connection to the target is gone, so

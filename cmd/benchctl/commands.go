@@ -15,8 +15,8 @@ func commands() []*command {
 	return []*command{
 		initCommand(), validateCommand(), fmtCommand(), scenariosCommand(), doctorCommand(),
 		planCommand(), provisionCommand(), statusCommand(), seedCommand(),
-		restartCommand(), testCommand(), runCommand(), reportCommand(),
-		logsCommand(), execCommand(), teardownCommand(), idpCommand(),
+		restartCommand(), resetCommand(), testCommand(), runCommand(), reportCommand(),
+		logsCommand(), execCommand(), backupsCommand(), teardownCommand(), idpCommand(),
 		helpCommand(), completionCommand(), versionCommand(),
 	}
 }

@@ -17,18 +17,24 @@ something to do.`,
 		flags: func(fs *flag.FlagSet) action {
 			var f scenarioFlags
 			f.register(fs)
+			var data dataFlags
+			data.register(fs)
 			asJSON := fs.Bool("json", false, "print as JSON")
 			detailed := fs.Bool("detailed-exitcode", false, "exit code 4 if there are changes")
 			return func(ctx context.Context, a *app, args []string) error {
 				if len(args) > 0 {
 					return usagef("unexpected argument %q", args[0])
 				}
+				rule, err := data.rule()
+				if err != nil {
+					return err
+				}
 				lab, _, err := a.openLab(ctx, &f)
 				if err != nil {
 					return err
 				}
 				defer lab.Close()
-				plan, err := lab.Plan(ctx)
+				plan, err := lab.WithData(rule).Plan(ctx)
 				if err != nil {
 					return err
 				}

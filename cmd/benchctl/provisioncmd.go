@@ -11,20 +11,28 @@ func provisionCommand() *command {
 		name:    "provision",
 		summary: "turn the target into the scenario's lab",
 		details: `What is as it should be stays; a second time changes nothing. What is not
-labelled as made by benchctl is never touched.`,
+labelled as made by benchctl is never touched. Data that the scenario can't use is
+set aside by renaming it, never overwritten.`,
 		flags: func(fs *flag.FlagSet) action {
 			var f scenarioFlags
 			f.register(fs)
+			var data dataFlags
+			data.register(fs)
 			asJSON := fs.Bool("json", false, "print the plan that was carried out as JSON")
 			return func(ctx context.Context, a *app, args []string) error {
 				if len(args) > 0 {
 					return usagef("unexpected argument %q", args[0])
+				}
+				rule, err := data.rule()
+				if err != nil {
+					return err
 				}
 				lab, s, err := a.openLab(ctx, &f)
 				if err != nil {
 					return err
 				}
 				defer lab.Close()
+				lab = lab.WithData(rule)
 				plan, err := lab.Provision(ctx)
 				if err != nil {
 					return a.withRemains(lab, err)

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,8 +62,8 @@ type campaignOptions struct {
 
 // testLab runs tests of a scenario on the lab that is there.
 func (a *app) testLab(ctx context.Context, f testFlags) error {
-	if f.reset != scenarios.ResetNone && f.reset != scenarios.ResetRestart {
-		return usagef("-reset %s: use none or restart", f.reset)
+	if err := checkLevel("reset", f.reset); err != nil {
+		return err
 	}
 	return a.campaign(ctx, &f.scenario, campaignOptions{tests: f.tests, out: f.out, repeats: 1, asJSON: f.asJSON, reset: f.reset, figures: f.figures})
 }
@@ -78,10 +79,8 @@ func (a *app) campaign(ctx context.Context, f *scenarioFlags, o campaignOptions)
 			s.Tests[i].Reset = o.reset
 		}
 	}
-	if err := checkResets(s); err != nil {
-		return err
-	}
-	if _, err := campaign.Plan(s, o.tests, o.repeats); err != nil {
+	runs, err := campaign.Plan(s, o.tests, o.repeats)
+	if err != nil {
 		return asUsage(err)
 	}
 	if err := campaign.Check(s, o.tests, ""); err != nil {
@@ -100,6 +99,17 @@ func (a *app) campaign(ctx context.Context, f *scenarioFlags, o campaignOptions)
 		// What the plan refuses is told before a results folder is made.
 		return err
 	}
+	seeder := a.seeder(s, lab)
+	seeder.snapshot = wantSnapshot(runs)
+	data, err := seeder.dataset()
+	if err != nil {
+		return err
+	}
+	if seeder.snapshot && !o.provision {
+		if err := needSnapshot(ctx, lab, data); err != nil {
+			return err
+		}
+	}
 	exporter, err := o.figures.start(ctx, a, s.Name)
 	if err != nil {
 		return err
@@ -114,8 +124,8 @@ func (a *app) campaign(ctx context.Context, f *scenarioFlags, o campaignOptions)
 		Scenario: s, URL: lab.Endpoint(), Tests: o.tests, Repeats: o.repeats,
 		SkipProvision: !o.provision, SkipSeed: !o.provision,
 		Tool:     report.Tool{Version: version, GoVersion: runtime.Version()},
-		Lab:      &campaignLab{lab: lab, scenario: s, target: target.Name, note: a.note},
-		Seeder:   a.seeder(s, lab.Endpoint()),
+		Lab:      &campaignLab{lab: lab, scenario: s, target: target.Name, data: data, note: a.note},
+		Seeder:   seeder,
 		Runner:   engineRunner{exporter},
 		Store:    store,
 		Progress: progress,
@@ -124,6 +134,24 @@ func (a *app) campaign(ctx context.Context, f *scenarioFlags, o campaignOptions)
 	summary, err := c.Run(ctx)
 	a.endProgress(err == nil)
 	return a.showCampaign(store.Dir(), summary, err, o.asJSON)
+}
+
+// wantSnapshot tells whether a run starts from a snapshot.
+func wantSnapshot(runs []campaign.Planned) bool {
+	return slices.ContainsFunc(runs, func(r campaign.Planned) bool {
+		return r.Test.Reset == scenarios.ResetRestore || r.Test.Reset == scenarios.ResetRecreate
+	})
+}
+
+// needSnapshot wants the snapshot to be there, for tests of a lab that is
+// there: nobody seeds it, so what it holds now may not be the seeded state.
+func needSnapshot(ctx context.Context, lab *provision.Lab, data provision.Dataset) error {
+	snap, there, err := lab.FindSnapshot(ctx, data)
+	if err == nil && !there {
+		return fmt.Errorf("a reset by restore or recreate needs snapshot %s of the dataset (%s), which is not on %s: benchctl seed -snapshot makes it",
+			snap.Key, data.About, lab.Machine().Name())
+	}
+	return err
 }
 
 // engineRunner drives a test with the built-in load engine and hands its

@@ -10,6 +10,7 @@ import (
 	"github.com/benchctl/benchctl/loadtest/campaign"
 	"github.com/benchctl/benchctl/loadtest/dataset"
 	"github.com/benchctl/benchctl/loadtest/report"
+	"github.com/benchctl/benchctl/provision"
 	"github.com/benchctl/benchctl/provision/lab"
 	"github.com/benchctl/benchctl/scenarios"
 )
@@ -20,10 +21,12 @@ func seedCommand() *command {
 		summary: "fill the lab with the scenario's dataset",
 		details: `Does what is missing: an interrupted import goes on where it was, and nothing is
 done where all is there. Then counts are verified and one login per realm is
-tried. Realms that benchctl did not make are never changed.`,
+tried. Realms that benchctl did not make are never changed. Where the target has a
+snapshot of the dataset, made with the same versions, it is put in place instead.`,
 		flags: func(fs *flag.FlagSet) action {
 			var f scenarioFlags
 			f.register(fs)
+			snapshot := fs.Bool("snapshot", false, "copy the seeded data on the target, for resets and later labs")
 			asJSON := fs.Bool("json", false, "print as JSON")
 			return func(ctx context.Context, a *app, args []string) error {
 				if len(args) > 0 {
@@ -35,23 +38,31 @@ tried. Realms that benchctl did not make are never changed.`,
 				}
 				defer lab.Close()
 				a.progress()
-				seeder := a.seeder(s, lab.Endpoint())
+				seeder := a.seeder(s, lab)
+				seeder.snapshot = *snapshot
 				did, found, err := seeder.seed(ctx)
 				a.endProgress(err == nil)
 				if err != nil {
 					return a.withRemains(lab, err)
 				}
 				if *asJSON {
-					return a.printJSON(map[string]any{"import": did, "verified": found, "dataset": seeder.spec()})
+					return a.printJSON(map[string]any{"import": did, "verified": found, "dataset": seeder.spec(),
+						"restored": seeder.restored, "snapshot": seeder.taken})
 				}
-				if did.Realms+did.Clients+did.Users == 0 {
+				switch {
+				case seeder.restored != nil:
+					fmt.Fprintf(a.stdout, "Restored from snapshot %s.\n", seeder.restored.Key)
+				case did.Realms+did.Clients+did.Users == 0:
 					fmt.Fprintln(a.stdout, "Nothing to do: the dataset is there.")
-				} else {
+				default:
 					fmt.Fprintf(a.stdout, "Made %d realms, %d clients, %d users in %.1f s (%.0f users/s; %s).\n",
 						did.Realms, did.Clients, did.Users, did.Seconds, did.UsersPerSecond, did.Hashing)
 				}
 				fmt.Fprintf(a.stdout, "Verified %d realms, %d clients, %d users; %d logins tried, %d without a rehash.\n",
 					found.Realms, found.Clients, found.Users, found.Logins, found.Unchanged)
+				if seeder.taken != nil {
+					fmt.Fprintf(a.stdout, "Snapshot %s is on the target.\n", seeder.taken.Key)
+				}
 				return nil
 			}
 		},
@@ -63,13 +74,19 @@ type seeder struct {
 	a        *app
 	scenario *scenarios.Scenario
 	keycloak dataset.Keycloak
+	lab      *provision.Lab
+	// snapshot wants one to be there when all is seeded.
+	snapshot bool
+	// restored and taken are the snapshots that were used and made, or found
+	// made; nil for none.
+	restored, taken *provision.Snapshot
 }
 
 var _ campaign.Seeder = (*seeder)(nil)
 
-func (a *app) seeder(s *scenarios.Scenario, url string) *seeder {
-	return &seeder{a: a, scenario: s, keycloak: dataset.Keycloak{
-		URL: url, User: s.Keycloak.AdminUser, Password: s.Keycloak.AdminPassword,
+func (a *app) seeder(s *scenarios.Scenario, there *provision.Lab) *seeder {
+	return &seeder{a: a, scenario: s, lab: there, keycloak: dataset.Keycloak{
+		URL: there.Endpoint(), User: s.Keycloak.AdminUser, Password: s.Keycloak.AdminPassword,
 		// The server ends an import by itself after five minutes.
 		HTTP: &http.Client{Timeout: 6 * time.Minute},
 	}}
@@ -96,8 +113,68 @@ func (s *seeder) template() (*dataset.Template, error) {
 	return template.With(v)
 }
 
-// seed imports what is missing and verifies the whole.
+// dataset is the scenario's, as a lab knows it.
+func (s *seeder) dataset() (provision.Dataset, error) {
+	template, err := s.template()
+	if err != nil {
+		return provision.Dataset{}, err
+	}
+	spec := s.spec()
+	spec.TemplateSum = template.Sum
+	about := fmt.Sprintf("%s %d × %d × %d", spec.Template, spec.Realms, spec.Clients, spec.Users)
+	return provision.Dataset{Digest: spec.Digest(), About: about}, nil
+}
+
+// seed puts a snapshot in place where there is one, imports what is missing,
+// verifies the whole, and makes a snapshot where one is wanted.
 func (s *seeder) seed(ctx context.Context) (did dataset.Result, found dataset.Verification, err error) {
+	data, err := s.dataset()
+	if err != nil {
+		return did, found, err
+	}
+	if err := s.restore(ctx, data); err != nil {
+		return did, found, err
+	}
+	did, found, err = s.fill(ctx)
+	if err != nil {
+		return did, found, err
+	}
+	if err := s.lab.MarkSeeded(ctx, data); err != nil || !s.snapshot {
+		return did, found, err
+	}
+	s.a.note("  a snapshot of the seeded data is needed: the lab is stopped for a moment where there is none")
+	snap, _, err := s.lab.TakeSnapshot(ctx, data)
+	if err == nil {
+		s.taken = &snap
+	}
+	return did, found, err
+}
+
+// restore puts the snapshot of the dataset in place, if there is one and the
+// lab is not known to be seeded. What others made is set aside.
+func (s *seeder) restore(ctx context.Context, data provision.Dataset) error {
+	seeded, err := s.lab.SeededWith(ctx, data)
+	if err != nil || seeded {
+		return err
+	}
+	snap, there, err := s.lab.FindSnapshot(ctx, data)
+	if err != nil || !there {
+		return err
+	}
+	empty, err := s.empty(ctx)
+	if err != nil {
+		return err
+	}
+	s.a.note("  snapshot %s takes the place of seeding", snap.Key)
+	if _, err := s.lab.UseSnapshot(ctx, data, !empty); err != nil {
+		return err
+	}
+	s.restored = &snap
+	return nil
+}
+
+// fill imports what is missing and verifies the whole.
+func (s *seeder) fill(ctx context.Context) (did dataset.Result, found dataset.Verification, err error) {
 	template, err := s.template()
 	if err != nil {
 		return did, found, err
