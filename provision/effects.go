@@ -11,6 +11,7 @@ import (
 
 	"github.com/benchctl/benchctl/inventory"
 	"github.com/benchctl/benchctl/provision/engine"
+	"github.com/benchctl/benchctl/provision/host"
 	"github.com/benchctl/benchctl/provision/reconcile"
 	"github.com/benchctl/benchctl/provision/remote"
 )
@@ -22,6 +23,8 @@ type effects struct {
 	target   inventory.Target
 	redactor redactor
 	probes   probes
+	// host has the steps that act on the machine itself.
+	host host.Plan
 }
 
 // do are the effects by kind of step.
@@ -48,6 +51,7 @@ var do = map[reconcile.StepKind]func(e *effects, ctx context.Context, s reconcil
 	reconcile.StepRemoveFile:    (*effects).removePath,
 	reconcile.StepRemoveEmpty:   (*effects).removeEmpty,
 	reconcile.StepRemoveImage:   (*effects).removeImage,
+	host.StepKind:               (*effects).prepare,
 }
 
 // Do implements Effects. What comes back shows no secret.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/benchctl/benchctl/provision/host"
 	"github.com/benchctl/benchctl/provision/reconcile"
 )
 
@@ -62,6 +63,7 @@ var phrases = map[reconcile.StepKind]string{
 	reconcile.StepRemoveFile:    "remove file %s",
 	reconcile.StepRemoveEmpty:   "remove folder %s",
 	reconcile.StepRemoveImage:   "remove image %s",
+	host.StepKind:               "%s",
 }
 
 // Phrase says what a step does: "create postgresql".

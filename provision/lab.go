@@ -25,6 +25,7 @@ import (
 	"github.com/benchctl/benchctl/inventory/secret"
 	"github.com/benchctl/benchctl/provision/engine"
 	"github.com/benchctl/benchctl/provision/lab"
+	"github.com/benchctl/benchctl/provision/lease"
 	"github.com/benchctl/benchctl/provision/reconcile"
 	"github.com/benchctl/benchctl/provision/remote"
 	"github.com/benchctl/benchctl/scenarios"
@@ -38,6 +39,9 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Progress gets an event for each step; nil for none.
 	Progress Progress
+	// Lease is what Open takes before it gives the lab; nil for none. The
+	// lease is let go by Close.
+	Lease *lease.Request
 }
 
 // Lab is one target with the scenario that is, or is to be, on it. Its
@@ -50,8 +54,10 @@ type Lab struct {
 	scenario *scenarios.Scenario
 	opts     Options
 	close    func() error
-	via      string
 	data     reconcile.DataRule
+	// opened is nil for a lab that was made by New, whose machine is not ours
+	// to prepare.
+	opened *opened
 }
 
 // New makes a lab of a machine and its engine, which stay the caller's. The
@@ -147,21 +153,6 @@ func publishHost(t inventory.Target) string {
 	return t.Address
 }
 
-// Plan looks at the target and decides what Provision would do.
-func (l *Lab) Plan(ctx context.Context) (reconcile.Plan, error) {
-	plan, _, err := l.plan(ctx)
-	return plan, err
-}
-
-func (l *Lab) plan(ctx context.Context) (reconcile.Plan, reconcile.Desired, error) {
-	d, o, err := l.look(ctx)
-	if err != nil {
-		return reconcile.Plan{}, d, err
-	}
-	plan, err := reconcile.Reconcile(d, o, l.opts.Now())
-	return plan, d, err
-}
-
 // look gives the lab as it should be and as it is.
 func (l *Lab) look(ctx context.Context) (reconcile.Desired, reconcile.Observed, error) {
 	d, err := l.Desired(ctx)
@@ -170,25 +161,6 @@ func (l *Lab) look(ctx context.Context) (reconcile.Desired, reconcile.Observed, 
 	}
 	o, err := Observe(ctx, l.machine, l.engine, queryFor(d.Layout, d.Components))
 	return d, o.Mended(l.opts.Now()), err
-}
-
-// Provision makes the lab what its scenario says and proves that it serves.
-// Where nothing has to change it only proves. It gives the plan that it
-// carried out, also when it failed on the way.
-func (l *Lab) Provision(ctx context.Context) (reconcile.Plan, error) {
-	plan, d, err := l.plan(ctx)
-	if err != nil {
-		return plan, err
-	}
-	return plan, l.Apply(ctx, plan, d)
-}
-
-// Apply carries out a plan that Plan made for the same lab.
-func (l *Lab) Apply(ctx context.Context, plan reconcile.Plan, d reconcile.Desired) error {
-	if err := l.mend(ctx); err != nil {
-		return err
-	}
-	return Execute(ctx, plan, l.machine.Name(), l.effects(d.Components), l.opts.Progress)
 }
 
 func (l *Lab) effects(components []reconcile.Component) *effects {
@@ -201,35 +173,6 @@ func (l *Lab) effects(components []reconcile.Component) *effects {
 		redactor: newRedactor(components, others...),
 		probes:   newProbes(l.machine.Dial, l.opts.Dial),
 	}
-}
-
-// Teardown removes the lab, whatever scenario made it, and what r names
-// beside. approve sees the plan before anything is done and may refuse it by
-// its error; nil approves.
-func (l *Lab) Teardown(ctx context.Context, r reconcile.Removal, approve func(reconcile.Plan) error) (reconcile.Plan, error) {
-	plan, err := l.PlanTeardown(ctx, r)
-	if err != nil {
-		return plan, err
-	}
-	if approve != nil {
-		if err := approve(plan); err != nil {
-			return plan, err
-		}
-	}
-	if err := l.mend(ctx); err != nil {
-		return plan, err
-	}
-	return plan, Execute(ctx, plan, l.machine.Name(), l.effects(nil), l.opts.Progress)
-}
-
-// PlanTeardown looks at the target and decides what Teardown would do.
-func (l *Lab) PlanTeardown(ctx context.Context, r reconcile.Removal) (reconcile.Plan, error) {
-	layout := reconcile.Layout{DataDir: l.target.DataDir}
-	o, err := Observe(ctx, l.machine, l.engine, Query{Layout: layout})
-	if err != nil {
-		return reconcile.Plan{}, err
-	}
-	return reconcile.Teardown(l.machine.Name(), layout, o.Mended(l.opts.Now()), r), nil
 }
 
 // RestartOptions say what to restart and how.
