@@ -55,6 +55,7 @@ type Lab struct {
 	opts     Options
 	close    func() error
 	data     reconcile.DataRule
+	issued   *issued
 	// opened is nil for a lab that was made by New, whose machine is not ours
 	// to prepare.
 	opened *opened
@@ -73,7 +74,7 @@ func New(m remote.Machine, e engine.Engine, target inventory.Target, s *scenario
 	if target.DataDir == "" {
 		target.DataDir = inventory.DefaultDataDir
 	}
-	return &Lab{machine: m, engine: e, target: target, scenario: s, opts: opts, close: func() error { return nil }}
+	return &Lab{machine: m, engine: e, target: target, scenario: s, opts: opts, issued: &issued{}, close: func() error { return nil }}
 }
 
 // With is the lab on the same target with another scenario; closing either
@@ -114,7 +115,11 @@ func (l *Lab) Desired(ctx context.Context) (reconcile.Desired, error) {
 		return reconcile.Desired{}, err
 	}
 	layout := l.layout(facts)
-	components, err := lab.Components(*l.scenario, lab.Facts{Target: l.machine.Name(), CPUs: facts.CPUs, Layout: layout})
+	known, err := l.labFacts(ctx, facts, layout)
+	if err != nil {
+		return reconcile.Desired{}, err
+	}
+	components, err := lab.Components(*l.scenario, known)
 	if err != nil {
 		return reconcile.Desired{}, err
 	}
@@ -134,7 +139,7 @@ func (l *Lab) Endpoint() string {
 	if l.scenario == nil {
 		return ""
 	}
-	return "http://" + net.JoinHostPort(publishHost(l.target), strconv.Itoa(lab.Port(*l.scenario))) + lab.Prefix(*l.scenario)
+	return lab.Scheme(*l.scenario) + "://" + net.JoinHostPort(publishHost(l.target), strconv.Itoa(lab.Port(*l.scenario))) + lab.Prefix(*l.scenario)
 }
 
 // publishHost is where the generator reaches the target's published ports.
@@ -171,7 +176,7 @@ func (l *Lab) effects(components []reconcile.Component) *effects {
 	return &effects{
 		machine: l.machine, engine: l.engine, target: l.target,
 		redactor: newRedactor(components, others...),
-		probes:   newProbes(l.machine.Dial, l.opts.Dial),
+		probes:   newProbes(l.machine.Dial, l.opts.Dial, lab.Authority(components)),
 	}
 }
 

@@ -3,6 +3,8 @@ package provision
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,12 +46,19 @@ type probes struct {
 // dialer opens connections.
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-func newProbes(tunnel, direct dialer) probes {
+// newProbes trusts the lab's own authority (PEM), where there is one, and no
+// other: who answers under another certificate is not the lab.
+func newProbes(tunnel, direct dialer, authority []byte) probes {
+	var trust *tls.Config
+	if len(authority) > 0 {
+		trust = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+		trust.RootCAs.AppendCertsFromPEM(authority)
+	}
 	client := func(d dialer) *http.Client {
 		return &http.Client{
 			// No proxy of the environment, and a connection for each probe: a
 			// kept one may lead to a container that is gone.
-			Transport: &http.Transport{DialContext: d, DisableKeepAlives: true},
+			Transport: &http.Transport{DialContext: d, DisableKeepAlives: true, TLSClientConfig: trust},
 			CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse
 			},

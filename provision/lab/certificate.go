@@ -12,6 +12,7 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"path"
 	"slices"
 	"time"
 
@@ -183,13 +184,26 @@ func CertificateHosts(published string) []string {
 	return hosts
 }
 
+// Authority is what a client of the components' lab trusts, as PEM; nil for a
+// lab that answers over plain HTTP.
+func Authority(components []reconcile.Component) []byte {
+	for _, c := range components {
+		for _, f := range c.Files {
+			if c.Kind == reconcile.KindProxy && path.Base(f.Path) == caFile {
+				return f.Content
+			}
+		}
+	}
+	return nil
+}
+
 // files are the certificate's files in the proxy's folder.
 func (c Certificate) files(l reconcile.Layout) []reconcile.File {
 	ca, chain, key := CertificatePaths(l)
 	return []reconcile.File{
-		{Path: ca, Content: c.CA, Mode: 0o644},
-		{Path: chain, Content: c.Chain, Mode: 0o644},
-		{Path: key, Content: c.Key, Mode: 0o600},
+		{Path: ca, Content: c.CA, Mode: 0o644, Random: true},
+		{Path: chain, Content: c.Chain, Mode: 0o644, Random: true},
+		{Path: key, Content: c.Key, Mode: 0o600, Random: true},
 	}
 }
 

@@ -157,6 +157,14 @@ func Port(s scenarios.Scenario) int {
 	return DefaultPort
 }
 
+// Scheme is what the lab of a scenario speaks: "https" or "http".
+func Scheme(s scenarios.Scenario) string {
+	if NeedsCertificate(s) {
+		return "https"
+	}
+	return "http"
+}
+
 // Prefix is the path before /realms: "/auth", or "" where there is none.
 func Prefix(s scenarios.Scenario) string {
 	trimmed := strings.Trim(s.Keycloak.RelativePath, "/")

@@ -17,6 +17,15 @@ func (f File) Digest() string {
 	return ContentDigest(f.Content)
 }
 
+// Wanted stands for what is wanted of the file: its Digest, but for one whose
+// content is random, of which any is as good as another.
+func (f File) Wanted() string {
+	if f.Random {
+		return "random"
+	}
+	return f.Digest()
+}
+
 // Size is the length of the file's content in bytes.
 func (f File) Size() int64 {
 	if f.Later != nil {

@@ -95,6 +95,9 @@ type File struct {
 	// Later gives the content where it is too large to be held by a plan;
 	// nil where Content has it.
 	Later *Later
+	// Random says that the content is another one each time it is decided on,
+	// as a new key is; what was once written is kept.
+	Random bool
 }
 
 // Data are the folders in which a component keeps its data.
