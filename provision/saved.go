@@ -150,7 +150,7 @@ func wantedParts(d reconcile.Desired) map[string]string {
 	for _, c := range d.Components {
 		files := map[string]string{}
 		for _, f := range c.Files {
-			files[f.Path] = reconcile.ContentDigest(f.Content)
+			files[f.Path] = f.Wanted()
 		}
 		// The hash stands for the specification, secrets included.
 		out[c.Name] = digest([]any{c.Hash, c.Kind, files, c.LiveFiles, c.Data, c.After, c.RestartWith, c.Ready, c.Cluster})
