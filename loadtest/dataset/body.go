@@ -42,8 +42,8 @@ func common(seed int64, realm string) []string {
 
 // realmJSON is the body that makes a realm: the template under this name, with
 // the dataset's policy and our attributes, and without generated clients and
-// users.
-func (t *Template) realmJSON(seed int64, name, policy string, attributes map[string]string) ([]byte, error) {
+// users and what the server does not know.
+func (t *Template) realmJSON(seed int64, name, policy string, attributes map[string]string, unknown []string) ([]byte, error) {
 	realm := maps.Clone(t.realm)
 	merged := map[string]any{}
 	if old, ok := realm["attributes"]; ok {
@@ -71,6 +71,9 @@ func (t *Template) realmJSON(seed int64, name, policy string, attributes map[str
 			return nil, fmt.Errorf("%s: write %s: %w", t.Name, key, err)
 		}
 		realm[key] = text
+	}
+	if err := fit(realm, unknown); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Name, err)
 	}
 	text, err := json.Marshal(realm)
 	if err != nil {
@@ -108,8 +111,10 @@ func (t *Template) clientsJSON(seed int64, realm string, from, to int) []byte {
 }
 
 // usersJSON is the body that imports users from ≤ i < to, each with the
-// credential that belongs to them.
-func (t *Template) usersJSON(seed int64, realm string, from, to int, credential func(user string) (string, error)) ([]byte, error) {
+// credential that belongs to them. known are the IDs that their namesakes have
+// in the provider's realm, by name, where those are not the ones that the
+// template gives them; nil elsewhere.
+func (t *Template) usersJSON(seed int64, realm string, from, to int, known map[string]string, credential func(user string) (string, error)) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(`{"ifResourceExists":"SKIP","users":[`)
 	same := common(seed, realm)
@@ -127,7 +132,11 @@ func (t *Template) usersJSON(seed int64, realm string, from, to int, credential 
 			pairs = append(pairs, placeID, userID(seed, realm, name))
 		}
 		if strings.Contains(t.user, placeProviderID) {
-			pairs = append(pairs, placeProviderID, userID(seed, RealmName(ProviderRealm), name))
+			id, ok := known[name]
+			if !ok {
+				id = userID(seed, RealmName(ProviderRealm), name)
+			}
+			pairs = append(pairs, placeProviderID, id)
 		}
 		_, _ = strings.NewReplacer(pairs...).WriteString(&b, strings.TrimSuffix(t.user, "}"))
 		b.WriteString(`,"credentials":[`)

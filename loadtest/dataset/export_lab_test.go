@@ -19,6 +19,16 @@ type Lab = labKeycloak
 // StartLab starts it; it is gone after the test.
 func StartLab(t *testing.T) *Lab { return startLabKeycloak(t) }
 
+// StartWildFly starts Keycloak of the generation before 17.
+func StartWildFly(t *testing.T) *Lab {
+	return startLab(t, "docker.io/jboss/keycloak:9.0.3", func(database string) map[string]string {
+		return map[string]string{
+			"DB_VENDOR": "postgres", "DB_ADDR": database, "DB_USER": "keycloak", "DB_PASSWORD": "keycloak",
+			"KEYCLOAK_USER": "admin", "KEYCLOAK_PASSWORD": "admin",
+		}
+	})
+}
+
 // Admin sends one request to the admin API.
 func (l *labKeycloak) Admin(method, path, body string, out any) {
 	l.t.Helper()

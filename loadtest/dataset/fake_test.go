@@ -40,6 +40,10 @@ type fakeKeycloak struct {
 	// many users fail.
 	refuses          bool
 	busy, unreadable int
+	// lacks are fields of a realm that it refuses; ownIDs has it give imported
+	// users IDs of its own.
+	lacks  []string
+	ownIDs bool
 	// fault, where not nil, is asked before each request; true means that it
 	// has answered. lose is asked after one was done; true drops the answer.
 	fault func(w http.ResponseWriter, r *http.Request) bool
@@ -62,6 +66,7 @@ type fakeRealm struct {
 	users      map[string]*fakeUser
 	Components map[string][]fakeComponent `json:"components"`
 	sessions   int
+	raw        map[string]json.RawMessage // as it was made
 }
 
 type fakeClient struct {
@@ -260,7 +265,21 @@ func (f *fakeKeycloak) allRealms(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	realm := &fakeRealm{clients: map[string]fakeClient{}, users: map[string]*fakeUser{}}
-	f.read(r, realm)
+	f.read(r, &realm.raw)
+	for _, field := range f.lacks {
+		if _, there := realm.raw[field]; there {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `Unrecognized field "%s" (class org.keycloak.representations.idm.RealmRepresentation), not marked as ignorable`, field)
+			return
+		}
+	}
+	text, err := json.Marshal(realm.raw)
+	if err == nil {
+		err = json.Unmarshal(text, realm)
+	}
+	if err != nil {
+		f.t.Error(err)
+	}
 	if _, ok := f.realms[realm.Name]; ok {
 		w.WriteHeader(http.StatusConflict)
 		return
@@ -317,7 +336,7 @@ func (f *fakeKeycloak) oneRealm(w http.ResponseWriter, r *http.Request, realm *f
 // add stores a user; a plain password is hashed.
 func (f *fakeKeycloak) add(realm *fakeRealm, u *fakeUser) {
 	f.ids++
-	if u.ID == "" {
+	if u.ID == "" || f.ownIDs {
 		u.ID = fmt.Sprintf("00000000-0000-4000-8000-%012d", f.ids)
 	}
 	for i, c := range u.Credentials {
@@ -406,6 +425,8 @@ func (f *fakeKeycloak) usersOf(w http.ResponseWriter, r *http.Request, realm *fa
 				f.json(w, shown)
 			}
 		}
+	case r.URL.Query().Has("first"):
+		f.pageOfUsers(w, r, realm)
 	default:
 		list := []fakeUser{}
 		if u, ok := realm.users[r.URL.Query().Get("username")]; ok {
@@ -413,6 +434,24 @@ func (f *fakeKeycloak) usersOf(w http.ResponseWriter, r *http.Request, realm *fa
 		}
 		f.json(w, list)
 	}
+}
+
+// pageOfUsers lists users in the order of their names.
+func (f *fakeKeycloak) pageOfUsers(w http.ResponseWriter, r *http.Request, realm *fakeRealm) {
+	var first, size int
+	if _, err := fmt.Sscan(r.URL.Query().Get("first"), &first); err != nil {
+		f.t.Error(err)
+	}
+	if _, err := fmt.Sscan(r.URL.Query().Get("max"), &size); err != nil {
+		f.t.Error(err)
+	}
+	list := []fakeUser{}
+	for _, name := range slices.Sorted(maps.Keys(realm.users)) {
+		if u := realm.users[name]; u.ServiceAccount == "" {
+			list = append(list, fakeUser{ID: u.ID, Username: u.Username})
+		}
+	}
+	f.json(w, list[min(first, len(list)):min(first+size, len(list))])
 }
 
 // login is the token endpoint of master and of the other realms, and logout.

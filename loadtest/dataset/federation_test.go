@@ -225,7 +225,7 @@ func TestProviderIsKnownToOthers(t *testing.T) {
 	if err != nil || !template.HasProvider() || template.Federated() {
 		t.Fatal(err)
 	}
-	body, err := template.realmJSON(1, "realm_000", cheap, nil)
+	body, err := template.realmJSON(1, "realm_000", cheap, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -138,7 +138,8 @@ func (h Hashing) sum(password string, salt []byte) ([]byte, error) {
 }
 
 // The parts of a credential as Keycloak stores them, each a JSON text inside
-// the JSON of the credential.
+// the JSON of the credential. Additional parameters came with argon2; servers
+// of before refuse a credential that names them, even where there are none.
 type (
 	credential struct {
 		Type           string `json:"type"`
@@ -150,12 +151,12 @@ type (
 	secretData struct {
 		Value      string              `json:"value"`
 		Salt       string              `json:"salt"`
-		Additional map[string][]string `json:"additionalParameters"`
+		Additional map[string][]string `json:"additionalParameters,omitempty"`
 	}
 	credentialData struct {
 		Iterations int                 `json:"hashIterations"`
 		Algorithm  string              `json:"algorithm"`
-		Additional map[string][]string `json:"additionalParameters"`
+		Additional map[string][]string `json:"additionalParameters,omitempty"`
 	}
 )
 
@@ -171,8 +172,9 @@ func (h Hashing) credential(password string, salt []byte) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		data := credentialData{Iterations: h.Iterations, Algorithm: h.Algorithm, Additional: map[string][]string{}}
+		data := credentialData{Iterations: h.Iterations, Algorithm: h.Algorithm}
 		if h.Algorithm == argon2id {
+			data.Additional = map[string][]string{}
 			for name, value := range map[string]string{
 				"hashLength": strconv.Itoa(h.Length), "memory": strconv.Itoa(h.Memory),
 				"parallelism": strconv.Itoa(h.Parallelism), "type": h.Type, "version": h.Version,
@@ -182,7 +184,6 @@ func (h Hashing) credential(password string, salt []byte) (string, error) {
 		}
 		c.SecretData, err = embed(secretData{
 			Value: base64.StdEncoding.EncodeToString(sum), Salt: base64.StdEncoding.EncodeToString(salt),
-			Additional: map[string][]string{},
 		})
 		if err != nil {
 			return "", err

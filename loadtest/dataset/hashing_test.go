@@ -48,11 +48,11 @@ func TestCredential(t *testing.T) {
 	}{
 		"argon2": {
 			Hashing{Algorithm: argon2id, Iterations: 1, Memory: 8, Parallelism: 1, Length: 4, Type: "id", Version: "1.3"},
-			`{"type":"password","secretData":"{\"value\":\"RQJ3Xw==\",\"salt\":\"c2FsdA==\",\"additionalParameters\":{}}","credentialData":"{\"hashIterations\":1,\"algorithm\":\"argon2\",\"additionalParameters\":{\"hashLength\":[\"4\"],\"memory\":[\"8\"],\"parallelism\":[\"1\"],\"type\":[\"id\"],\"version\":[\"1.3\"]}}"}`,
+			`{"type":"password","secretData":"{\"value\":\"RQJ3Xw==\",\"salt\":\"c2FsdA==\"}","credentialData":"{\"hashIterations\":1,\"algorithm\":\"argon2\",\"additionalParameters\":{\"hashLength\":[\"4\"],\"memory\":[\"8\"],\"parallelism\":[\"1\"],\"type\":[\"id\"],\"version\":[\"1.3\"]}}"}`,
 		},
 		"pbkdf2": {
 			Hashing{Algorithm: pbkdf2SHA512, Iterations: 2, Length: 4},
-			`{"type":"password","secretData":"{\"value\":\"iBbMOg==\",\"salt\":\"c2FsdA==\",\"additionalParameters\":{}}","credentialData":"{\"hashIterations\":2,\"algorithm\":\"pbkdf2-sha512\",\"additionalParameters\":{}}"}`,
+			`{"type":"password","secretData":"{\"value\":\"iBbMOg==\",\"salt\":\"c2FsdA==\"}","credentialData":"{\"hashIterations\":2,\"algorithm\":\"pbkdf2-sha512\"}"}`,
 		},
 		"at the server": {
 			Hashing{Algorithm: "scrypt", AtServer: true},

@@ -93,10 +93,15 @@ type importer struct {
 	policy   policy
 	hashing  Hashing
 	started  time.Time
+	// unknown are fields of a realm that the server proved not to know.
+	unknown []string
 
 	mu     sync.Mutex // guards what follows
 	result Result
-	meter  meter
+	// takesIDs tells whether the server gives users the IDs that they are
+	// imported with; nil while that isn't known.
+	takesIDs *bool
+	meter    meter
 }
 
 func (m *importer) run(ctx context.Context) error {
@@ -141,7 +146,7 @@ func (m *importer) run(ctx context.Context) error {
 		}
 		m.result.Hashing, m.result.HashedHere = known, !m.hashing.AtServer
 	}
-	for _, a := range actions {
+	for _, a := range providerFirst(actions) {
 		if a.create || a.remove {
 			if err := m.prepare(ctx, a, known); err != nil {
 				return err
@@ -239,11 +244,7 @@ func (m *importer) prepare(ctx context.Context, a action, hashing string) error 
 	if hashing != "" {
 		attributes[attributeHashing], attributes[attributeServer] = hashing, m.result.Server
 	}
-	body, err := a.want.template.realmJSON(m.spec.Seed, a.realm, m.spec.Hash, attributes)
-	if err != nil {
-		return err
-	}
-	if _, err := m.call(ctx, http.MethodPost, "/admin/realms", body, nil); err != nil {
+	if err := m.makeRealm(ctx, a.want, attributes); err != nil {
 		// An answer that was lost may have been a success.
 		if !isStatus(err, http.StatusConflict) {
 			return fmt.Errorf("make %s: %w", a.realm, err)
@@ -346,7 +347,14 @@ func (m *importer) importUsers(ctx context.Context, in *wanted, pool []string, f
 			return nil
 		}
 	}
-	body, err := in.template.usersJSON(m.spec.Seed, realm, from, to, func(user string) (string, error) {
+	var known map[string]string
+	if in.refers() {
+		var err error
+		if known, err = m.providerIDs(ctx, from, to); err != nil {
+			return fmt.Errorf("import users %s to %s of %s: %w", UserName(from), UserName(to-1), realm, err)
+		}
+	}
+	body, err := in.template.usersJSON(m.spec.Seed, realm, from, to, known, func(user string) (string, error) {
 		if pool != nil {
 			return pool[Slot(user)], nil
 		}

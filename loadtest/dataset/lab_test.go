@@ -77,12 +77,23 @@ func freePort(t *testing.T) int {
 
 func startLabKeycloak(t *testing.T) *labKeycloak {
 	t.Helper()
-	run := os.Getenv("BENCHCTL_LAB_DIR")
-	if run == "" {
-		run = "/run/benchctl-lab"
+	return startLab(t, "quay.io/keycloak/keycloak:26.7.3", func(database string) map[string]string {
+		return map[string]string{
+			"KC_DB": "postgres", "KC_DB_URL": "jdbc:postgresql://" + database + "/keycloak", "KC_DB_USERNAME": "keycloak", "KC_DB_PASSWORD": "keycloak",
+			"KC_BOOTSTRAP_ADMIN_USERNAME": "admin", "KC_BOOTSTRAP_ADMIN_PASSWORD": "admin", "KC_HTTP_RELATIVE_PATH": "/auth",
+		}
+	}, "start", "--http-enabled=true", "--hostname-strict=false")
+}
+
+// startLab starts an image of Keycloak with a database of its own.
+func startLab(t *testing.T, image string, settings func(database string) map[string]string, command ...string) *labKeycloak {
+	t.Helper()
+	folder := os.Getenv("BENCHCTL_LAB_DIR")
+	if folder == "" {
+		folder = "/run/benchctl-lab"
 	}
 	id := fmt.Sprintf("ds-%d", os.Getpid())
-	l := &labKeycloak{t: t, podman: []string{"--url", "unix://" + filepath.Join(run, "podman.sock")}, network: id, database: id + "-postgres"}
+	l := &labKeycloak{t: t, podman: []string{"--url", "unix://" + filepath.Join(folder, "podman.sock")}, network: id, database: id + "-postgres"}
 	keycloak := id + "-keycloak"
 	t.Cleanup(func() {
 		l.gone("rm", "-f", "-v", "-t", "0", "-i", keycloak)
@@ -98,10 +109,11 @@ func startLabKeycloak(t *testing.T) *labKeycloak {
 		return err == nil
 	})
 	port := freePort(t)
-	l.must("run", "-d", "--name", keycloak, "--network", id, "--memory", "1g", "-p", fmt.Sprintf("127.0.0.1:%d:8080", port),
-		"-e", "KC_DB=postgres", "-e", "KC_DB_URL=jdbc:postgresql://"+l.database+"/keycloak", "-e", "KC_DB_USERNAME=keycloak", "-e", "KC_DB_PASSWORD=keycloak",
-		"-e", "KC_BOOTSTRAP_ADMIN_USERNAME=admin", "-e", "KC_BOOTSTRAP_ADMIN_PASSWORD=admin", "-e", "KC_HTTP_RELATIVE_PATH=/auth",
-		"quay.io/keycloak/keycloak:26.7.3", "start", "--http-enabled=true", "--hostname-strict=false")
+	run := []string{"run", "-d", "--name", keycloak, "--network", id, "--memory", "1g", "-p", fmt.Sprintf("127.0.0.1:%d:8080", port)}
+	for name, value := range settings(l.database) {
+		run = append(run, "-e", name+"="+value)
+	}
+	l.must(append(append(run, image), command...)...)
 	l.Keycloak = Keycloak{URL: fmt.Sprintf("http://127.0.0.1:%d/auth", port), User: "admin", Password: secret.New("admin")}
 	l.wait(8*time.Minute, keycloak, func() bool {
 		w, err := http.Get(l.URL + "/realms/master")
@@ -209,7 +221,7 @@ func TestLabKeycloak(t *testing.T) {
 	sub("a hash of the wrong length is made again", func(t *testing.T) {
 		wrong := Hashing{Algorithm: pbkdf2SHA256, Iterations: 27500, Length: 64}
 		a := newAdmin(l.Keycloak)
-		body, err := baseline(t).usersJSON(1, "realm_000", 900, 901, func(user string) (string, error) {
+		body, err := baseline(t).usersJSON(1, "realm_000", 900, 901, nil, func(user string) (string, error) {
 			return wrong.credential(Password(1, "realm_000", user, false), salt(1, "realm_000", user, false))
 		})
 		if err != nil {

@@ -43,7 +43,7 @@ func TestTemplateOfOnesOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := template.realmJSON(1, "realm_004", "", map[string]string{attributeDataset: "d"})
+	body, err := template.realmJSON(1, "realm_004", "", map[string]string{attributeDataset: "d"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestTemplateOfOnesOwn(t *testing.T) {
 	if string(body) != want {
 		t.Errorf("got  %s\nwant %s", body, want)
 	}
-	if body, err = template.realmJSON(1, "r", cheap, nil); err != nil || !strings.Contains(string(body), `"passwordPolicy":"`+cheap+`"`) {
+	if body, err = template.realmJSON(1, "r", cheap, nil, nil); err != nil || !strings.Contains(string(body), `"passwordPolicy":"`+cheap+`"`) {
 		t.Errorf("the dataset's policy comes first: %s, %v", body, err)
 	}
 	f := newFake(t)
@@ -102,7 +102,7 @@ func TestImportedJSON(t *testing.T) {
 			Credentials               []map[string]string
 		}
 	}
-	body, err := template.usersJSON(1, "realm_000", 5, 7, func(user string) (string, error) { return `{"type":"` + user + `"}`, nil })
+	body, err := template.usersJSON(1, "realm_000", 5, 7, nil, func(user string) (string, error) { return `{"type":"` + user + `"}`, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,11 +128,11 @@ func FuzzParseTemplate(f *testing.F) {
 		if body := template.clientsJSON(1, "realm_000", 0, 3); !json.Valid(body) {
 			t.Errorf("clients: %s", body)
 		}
-		body, err := template.usersJSON(1, "realm_000", 0, 3, func(string) (string, error) { return "{}", nil })
+		body, err := template.usersJSON(1, "realm_000", 0, 3, nil, func(string) (string, error) { return "{}", nil })
 		if err != nil || !json.Valid(body) && !template.Federated() {
 			t.Errorf("users: %s, %v", body, err)
 		}
-		if body, err := template.realmJSON(1, "realm_000", cheap, map[string]string{"a": "b"}); err == nil && !json.Valid(body) {
+		if body, err := template.realmJSON(1, "realm_000", cheap, map[string]string{"a": "b"}, nil); err == nil && !json.Valid(body) {
 			t.Errorf("realm: %s", body)
 		}
 		again, err := template.With(Variables{BaseURL: "http://a\"b"})
