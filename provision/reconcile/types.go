@@ -87,7 +87,7 @@ type Component struct {
 	Hash string
 }
 
-// File is a small file on the target.
+// File is a file of configuration on the target.
 type File struct {
 	Path    string
 	Content []byte
