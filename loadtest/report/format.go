@@ -27,9 +27,10 @@ func Formats() []Format {
 		{"vegeta", "the lines of vegeta's text report, for each run", eachRun(Vegeta)},
 		{"markdown", "tables for a pull request or a wiki", each(Markdown)},
 		{"html", "one page with charts that needs no network", writeHTML},
-		{"junit", "JUnit XML for continuous integration: a case for each run and threshold", writeJUnit},
+		{"junit", "JUnit XML for continuous integration: a case for each run, threshold and step", writeJUnit},
 		{"json", "the run as it was written, or all of several", writeJSONFormat},
 		{"csv", "one row for each second of each run, containers included", writeCSV},
+		{"csv-steps", "one row for each step of each ladder and search, or for each run", writeStepsCSV},
 	}
 }
 

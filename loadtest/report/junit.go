@@ -58,7 +58,8 @@ type junitMessage struct {
 
 // writeJUnit writes a suite for each folder. Each run is a test case that is
 // an error when its figures can't be trusted, and each threshold is a test
-// case that fails when it was missed; a run that was not made is skipped.
+// case that fails when it was missed; a run that was not made is skipped, and
+// so is a step of a ladder that was not sustained.
 func writeJUnit(w io.Writer, results []Results, _ Options) error {
 	all := junitSuites{Name: "benchctl"}
 	for _, r := range results {
@@ -137,6 +138,21 @@ func junitCases(suite string, r *loadtest.Result) ([]junitCase, error) {
 		if !t.OK {
 			missed++
 			c.Failure = &junitMessage{Message: fmt.Sprintf("%s was missed: %s", t.Expression, ThresholdValue(t))}
+		}
+		cases = append(cases, c)
+	}
+	for _, step := range r.Steps {
+		c := junitCase{Name: "step " + stepName(step), Class: class, Time: fmt.Sprintf("%.3f", step.MeasuredS)}
+		why := &junitMessage{Message: "not sustained", Text: strings.Join(step.Reasons, "\n")}
+		switch {
+		case step.Sustained:
+		case r.Test.Load.Kind == loadtest.Connections:
+			missed++
+			c.Failure = why
+		default:
+			// The step at which a ladder or a search finds its limit is what it
+			// was made for, and no failure.
+			c.Skipped = why
 		}
 		cases = append(cases, c)
 	}

@@ -301,7 +301,7 @@ func (b *browser) hasValues(i int, c *chart, point int) {
 	}
 	var got []string
 	var readout string
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		b.eval(fmt.Sprintf(`[...document.querySelectorAll(".chart")[%d].querySelectorAll(".value")].map((v) => v.textContent)`, i), &got)
 		b.eval(fmt.Sprintf(`document.querySelectorAll(".chart")[%d].querySelector(".readout").textContent`, i), &readout)
 		if fmt.Sprint(got) == fmt.Sprint(want) && strings.HasPrefix(readout, where) {

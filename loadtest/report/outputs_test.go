@@ -9,7 +9,7 @@ import (
 )
 
 func TestOutputsGolden(t *testing.T) {
-	for _, format := range []string{"vegeta", "markdown", "junit"} {
+	for _, format := range []string{"vegeta", "markdown", "junit", "csv-steps"} {
 		t.Run(format, func(t *testing.T) {
 			var b strings.Builder
 			if err := Write(&b, format, []Results{summaryResults()}, Options{}); err != nil {
@@ -41,6 +41,28 @@ func TestOutputsOfLittle(t *testing.T) {
 	}
 }
 
+// TestJUnitOfSteps tells the step at which a ladder ends, which is what it is
+// for, from a step of a connection ladder that missed its objectives.
+func TestJUnitOfSteps(t *testing.T) {
+	for _, tt := range []struct {
+		kind              string
+		failures, skipped int
+	}{{loadtest.Ladder, 0, 1}, {loadtest.Capacity, 0, 1}, {loadtest.Connections, 1, 0}} {
+		r := ladderRun()
+		r.Test.Load.Kind, r.Verdict, r.Thresholds = tt.kind, loadtest.Passed, nil
+		if tt.failures > 0 {
+			r.Verdict = loadtest.Failed
+		}
+		suite, err := junitOf(Results{Dir: "d", Runs: []Run{{Result: r}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if suite.Failures != tt.failures || suite.Skipped != tt.skipped || suite.Tests != 3 {
+			t.Errorf("%s: %d tests, %d failures, %d skipped; want 3, %d, %d", tt.kind, suite.Tests, suite.Failures, suite.Skipped, tt.failures, tt.skipped)
+		}
+	}
+}
+
 func TestMarkdownShowsForeignTextAsText(t *testing.T) {
 	r := summaryResults()
 	r.Campaign.Scenario = "a|b\n# <script>alert(1)</script> [x](http://h) `c` *d*"
@@ -68,9 +90,10 @@ func TestJUnitCounts(t *testing.T) {
 	if err := xml.Unmarshal([]byte(b.String()), &got); err != nil {
 		t.Fatalf("%v in:\n%s", err, b.String())
 	}
-	// A folder has 4 runs, 2 + 3 + 3 thresholds and, of the 4 that were
-	// planned, those missing whose files are not there.
-	want := [4]int{2 * (4 + 8 + 1), 2 * 3, 2 * 1, 2 * 1}
+	// A folder has 4 runs, 2 + 3 + 3 thresholds, 2 steps of which one was not
+	// sustained and, of the 4 that were planned, those missing whose files are
+	// not there.
+	want := [4]int{2 * (4 + 8 + 2 + 1), 2 * 3, 2 * 1, 2 * (1 + 1)}
 	if have := [4]int{got.Tests, got.Failures, got.Errors, got.Skipped}; have != want {
 		t.Errorf("tests, failures, errors, skipped: got %v, want %v", have, want)
 	}

@@ -124,7 +124,7 @@ func runCharts(r *loadtest.Result, samples sut.Series, points int) []*chart {
 	}
 	failed := t.column(func(s loadtest.Second) float64 { return s.PerSecond(s.Failed) })
 	if maxOf(failed) > 0 {
-		line := t.mean("failed", failed)
+		line := t.worst("failed", failed)
 		line.look = 3
 		charts = append(charts, t.draw("Failed iterations per second", "all classes of errors", rateUnit, []series{line}))
 	}
@@ -214,7 +214,10 @@ var phaseRank = map[string]int{
 // measured stretches, when the time of the one before is over.
 func stepOfSeconds(r *loadtest.Result) []int {
 	out := make([]int, len(r.Series))
-	length := (r.Test.WarmUp + r.Test.Load.Duration).Duration().Seconds()
+	length := r.Test.Load.Duration.Duration().Seconds()
+	if r.Test.WarmUp > 0 || r.Test.Load.CoolDown > 0 {
+		length = 0 // something always lies between
+	}
 	step, begin := 0, 0.0
 	for i, s := range r.Series {
 		if i > 0 {

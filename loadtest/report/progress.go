@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +28,7 @@ func loadPieces(p loadtest.Progress, s style) []piece {
 	}
 	rate := shortRate(p.Rate) + "/s"
 	if p.TargetRate > 0 {
-		rate = fmt.Sprintf("%s of %s/s", shortRate(p.Rate), number(math.Round(10*p.TargetRate)/10))
+		rate = fmt.Sprintf("%s of %s/s", shortRate(p.Rate), targetText(p.TargetRate))
 	}
 	pieces := []piece{{phase, 1}, {rate, 2}}
 	if p.P50MS > 0 || p.P99MS > 0 {
@@ -38,7 +37,7 @@ func loadPieces(p loadtest.Progress, s style) []piece {
 	if p.Failed == 0 {
 		pieces = append(pieces, piece{"no errors", 4})
 	} else {
-		pieces = append(pieces, piece{s.red(plural(int(p.Failed), "error", "errors")), 4}, piece{classText(p.Errors), 8})
+		pieces = append(pieces, piece{s.red(plural(int(p.Failed), "error", "errors")), 4}, piece{classText(p.Errors, 1), 6}, piece{classText(p.Errors, 2), 8})
 	}
 	if p.Total > 0 {
 		pieces = append(pieces, piece{spanText(max(p.Total-p.Elapsed, 0).Round(time.Second)) + " left", 3})
@@ -76,21 +75,22 @@ func fit(pieces []piece, n int) string {
 	return strings.Join(kept, strings.Repeat(" ", gap))
 }
 
-// classText names the most frequent class of errors.
-func classText(errors map[string]int64) string {
-	most, class := int64(0), ""
-	for name, n := range errors {
-		if n > most || n == most && name < class {
-			most, class = n, name
+// classText counts the most frequent class of errors, or (part 2) all others,
+// the end of the run left out.
+func classText(errors map[string]int64, part int) string {
+	var texts []string
+	for _, class := range byFrequency(errors) {
+		if class != cancelled && errors[class] > 0 {
+			texts = append(texts, count(errors[class])+" "+oneLine(class))
 		}
 	}
-	if class == "" {
+	switch {
+	case len(texts) == 0 || part > len(texts):
 		return ""
+	case part == 1:
+		return texts[0]
 	}
-	if len(errors) > 1 {
-		return fmt.Sprintf("most of them %s", oneLine(class))
-	}
-	return oneLine(class)
+	return strings.Join(texts[1:], "  ")
 }
 
 // done is the share of a run that is over, 0 to 1; false if not known.

@@ -137,6 +137,26 @@ func TestTerminalLiveLineFits(t *testing.T) {
 	}
 }
 
+// TestTerminalWithoutPhases is how a single test shows itself, which is no
+// part of a campaign.
+func TestTerminalWithoutPhases(t *testing.T) {
+	clock := (&fakeClock{}).at(0)
+	var s screen
+	term := NewTerminal(&s, func() int { return 130 }, false, clock.now, nil)
+	if got := s.text(); got != "\n" {
+		t.Errorf("before the load: %q", got)
+	}
+	term.Load(steadyLoad())
+	want := "━━━━━━━━── 75%  steady  248.3 of 250/s  p50 3.12ms  p95 8.20ms  p99 16.7ms  12 errors  8 status_503  4 timeout  30s left\n"
+	if got := s.text(); got != want {
+		t.Errorf("under load: %q, want %q", got, want)
+	}
+	term.Close(true)
+	if got := s.text(); got != "\n" {
+		t.Errorf("in the end: %q", got)
+	}
+}
+
 func TestTerminalRedrawsAtTicks(t *testing.T) {
 	clock := (&fakeClock{}).at(0)
 	ticks := make(chan time.Time)

@@ -80,7 +80,7 @@ func (t *Terminal) wipe() {
 }
 
 func (t *Terminal) draw() {
-	if t.title == "" {
+	if t.title == "" && t.load == nil {
 		return
 	}
 	fmt.Fprint(t.w, clearLine+t.liveLine())
@@ -94,12 +94,13 @@ func (t *Terminal) liveLine() string {
 		columns = 79
 	}
 	title := shorten(t.title, columns)
+	// A test that is no part of a campaign has no phases, and so no title.
 	pieces := []piece{{t.s.bold(title), 0}}
 	if t.load == nil {
 		pieces = append(pieces, piece{spanText(t.now().Sub(t.since).Round(time.Second)), 1})
 	} else {
 		if share, ok := done(*t.load); ok {
-			pieces = append(pieces, piece{barText(share, 12) + fmt.Sprintf(" %3.0f%%", 100*share), 7})
+			pieces = append(pieces, piece{barText(share, 10) + fmt.Sprintf(" %.0f%%", 100*share), 7})
 		}
 		pieces = append(pieces, loadPieces(*t.load, t.s)...)
 	}
