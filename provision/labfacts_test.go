@@ -51,6 +51,10 @@ func overTLS(r *rig) (*scenarios.Scenario, func() *Lab) {
 	return &s, func() *Lab { return New(r.machine, r.engine, r.target, &s, Options{Dial: dial}) }
 }
 
+// closeTime is more than what a TLS connection waits for its other end to read
+// its last word.
+const closeTime = 10 * time.Second
+
 // file is what lies at a path of the rig's machine.
 func (r *rig) file(name string) []byte {
 	r.machine.mu.Lock()
@@ -61,6 +65,7 @@ func (r *rig) file(name string) []byte {
 func TestProvisionOverTLS(t *testing.T) {
 	in(t, func(t *testing.T, r *rig) {
 		_, open := overTLS(r)
+		defer time.Sleep(closeTime)
 		if got := open().Endpoint(); got != "https://192.0.2.10:8443/auth" {
 			t.Errorf("endpoint %s", got)
 		}

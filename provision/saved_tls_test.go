@@ -3,6 +3,7 @@ package provision
 import (
 	"bytes"
 	"testing"
+	"time"
 )
 
 // TestSavedPlanOverTLS: a key that is another one each time does not make a
@@ -10,6 +11,7 @@ import (
 func TestSavedPlanOverTLS(t *testing.T) {
 	in(t, func(t *testing.T, r *rig) {
 		_, open := overTLS(r)
+		defer time.Sleep(closeTime)
 		saved, err := open().SavePlan(t.Context())
 		if err != nil {
 			t.Fatal(err)
