@@ -39,9 +39,11 @@ the data of the snapshot). seed -snapshot makes the snapshot.`,
 				if s == nil {
 					return usagef("no lab of a known scenario is on %s; name the scenario with -scenario", lab.Machine().Name())
 				}
-				data, err := a.seeder(s, lab).dataset()
-				if err != nil {
-					return err
+				var data provision.Dataset
+				if needsData(*level) {
+					if data, err = a.seeder(s, lab).dataset(); err != nil {
+						return err
+					}
 				}
 				done, err := lab.Reset(ctx, *level, data)
 				a.endProgress(err == nil)
@@ -63,6 +65,11 @@ func checkLevel(flagName, level string) error {
 		return usagef("-%s %s: use %s%s", flagName, level, strings.Join(provision.ResetLevels, ", "), didYouMean(level, provision.ResetLevels))
 	}
 	return nil
+}
+
+// needsData tells whether a level puts data back.
+func needsData(level string) bool {
+	return level == scenarios.ResetRestore || level == scenarios.ResetRecreate
 }
 
 func (a *app) showReset(r provision.Reset) error {

@@ -101,9 +101,11 @@ func (a *app) campaign(ctx context.Context, f *scenarioFlags, o campaignOptions)
 	}
 	seeder := a.seeder(s, lab)
 	seeder.snapshot = wantSnapshot(runs)
-	data, err := seeder.dataset()
-	if err != nil {
-		return err
+	var data provision.Dataset
+	if seeder.snapshot {
+		if data, err = seeder.dataset(); err != nil {
+			return err
+		}
 	}
 	if seeder.snapshot && !o.provision {
 		if err := needSnapshot(ctx, lab, data); err != nil {
@@ -139,7 +141,7 @@ func (a *app) campaign(ctx context.Context, f *scenarioFlags, o campaignOptions)
 // wantSnapshot tells whether a run starts from a snapshot.
 func wantSnapshot(runs []campaign.Planned) bool {
 	return slices.ContainsFunc(runs, func(r campaign.Planned) bool {
-		return r.Test.Reset == scenarios.ResetRestore || r.Test.Reset == scenarios.ResetRecreate
+		return needsData(r.Test.Reset)
 	})
 }
 
