@@ -157,6 +157,25 @@ func TestTerminalWithoutPhases(t *testing.T) {
 	}
 }
 
+// TestTerminalIsNotFlooded opens sessions as fast as a server nearby lets one.
+func TestTerminalIsNotFlooded(t *testing.T) {
+	clock := (&fakeClock{}).at(0)
+	var s screen
+	writes := 0
+	term := NewTerminal(writerFunc(func(p []byte) (int, error) { writes++; return s.Write(p) }), func() int { return 80 }, false, clock.now, nil)
+	for i := range 1000 {
+		term.Load(loadtest.Progress{Stage: loadtest.StageSessions, SessionsOpen: i + 1, SessionsWanted: 1000})
+		clock.after(time.Millisecond)
+	}
+	if writes < 10 || writes > 12 {
+		t.Errorf("%d lines were drawn in a second, want about 10", writes)
+	}
+	if want := "━━━━━━━━━━ 100%  opening sessions, 1,000 of 1,000\n"; s.text() != want {
+		t.Errorf("in the end: %q, want %q", s.text(), want)
+	}
+	term.Close(true)
+}
+
 func TestTerminalRedrawsAtTicks(t *testing.T) {
 	clock := (&fakeClock{}).at(0)
 	ticks := make(chan time.Time)

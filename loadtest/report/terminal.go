@@ -26,6 +26,7 @@ type Terminal struct {
 	end    time.Time // when all is expected to be done; zero if not known
 	load   *loadtest.Progress
 	live   bool // the live line is on the screen
+	drawn  time.Time
 	closed bool
 	done   chan struct{}
 	gone   sync.WaitGroup
@@ -84,7 +85,7 @@ func (t *Terminal) draw() {
 		return
 	}
 	fmt.Fprint(t.w, clearLine+t.liveLine())
-	t.live = true
+	t.live, t.drawn = true, t.now()
 }
 
 // liveLine fits what is being done into one line.
@@ -136,9 +137,22 @@ func (t *Terminal) Note(text string) {
 	t.locked(func() { t.line("  " + oneLine(text)) })
 }
 
+// drawEvery keeps progress that comes by the thousand, one for each session
+// that is opened, from costing more than what it tells of.
+const drawEvery = 100 * time.Millisecond
+
 // Load updates the live line.
 func (t *Terminal) Load(p loadtest.Progress) {
-	t.locked(func() { t.load = &p })
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
+	same := t.load != nil && t.load.Stage == loadtest.StageSessions && p.Stage == loadtest.StageSessions
+	t.load = &p
+	if since := t.now().Sub(t.drawn); !same || since < 0 || since >= drawEvery || p.SessionsOpen == p.SessionsWanted {
+		t.draw()
+	}
 }
 
 // Finished prints how a run ended.
