@@ -15,7 +15,6 @@ import (
 	"github.com/benchctl/benchctl/loadtest/export"
 	"github.com/benchctl/benchctl/loadtest/report"
 	"github.com/benchctl/benchctl/provision"
-	"github.com/benchctl/benchctl/scenarios"
 )
 
 func runCommand() *command {
