@@ -298,7 +298,7 @@ func (e *effects) cluster(ctx context.Context, s reconcile.Step, say func(string
 				return err
 			}
 			if size != float64(s.Cluster.Size) {
-				return fmt.Errorf("%s sees %g of %d members (%s)", node, size, s.Cluster.Size, s.Cluster.Metric)
+				return fmt.Errorf("%s sees %g of %d members (%s)", node, size, s.Cluster.Size, s.Cluster.Source())
 			}
 			return nil
 		}, say)
@@ -307,7 +307,7 @@ func (e *effects) cluster(ctx context.Context, s reconcile.Step, say func(string
 			err = e.explain(ctx, node, err)
 			var x *explained
 			if errors.As(err, &x) && !errors.As(err, &died) {
-				x.hint = "the nodes run but did not form one cluster: look for JGroups and ISPN000094 in their logs (benchctl logs); they find each other through the database and need the ports 7800 and 57800 between them"
+				x.hint = "the nodes run but did not form one cluster: look for JGroups and ISPN000094 in their logs (benchctl logs); they find each other through the database or the network's DNS and need the ports 7800 and 57800 (7600 before Keycloak 17) between them"
 			}
 			return err
 		}
@@ -315,8 +315,11 @@ func (e *effects) cluster(ctx context.Context, s reconcile.Step, say func(string
 	return nil
 }
 
-// gauge reads one metric of a node.
+// gauge reads one metric of a node, or what its log says instead.
 func (e *effects) gauge(ctx context.Context, node string, c reconcile.ClusterProbe) (float64, error) {
+	if c.Log != "" {
+		return e.logged(ctx, node, c.Log)
+	}
 	address, err := e.address(ctx, node, c.Port)
 	if err != nil {
 		return 0, err

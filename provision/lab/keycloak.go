@@ -47,6 +47,8 @@ type settings struct {
 	env     map[string]string
 	secrets map[string]secret.String
 	command []string
+	// aliases are further names that all nodes have on the lab's network.
+	aliases []string
 }
 
 // with adds what the scenario sets by name, which wins over our own.
@@ -71,7 +73,8 @@ type databaseAddress struct {
 
 // generations by the name that scenarios use.
 var generations = map[string]generation{
-	"quarkus": quarkus{},
+	scenarios.Quarkus: quarkus{},
+	scenarios.WildFly: wildfly{},
 }
 
 func generationOf(name string) (generation, error) {
@@ -123,6 +126,7 @@ func (b building) keycloak(gen generation, db reconcile.Component, before []stri
 		spec.Env = maps.Clone(set.env)
 		spec.SecretEnv = maps.Clone(set.secrets)
 		spec.StopTimeout = gen.stop()
+		spec.Aliases = append(spec.Aliases, set.aliases...)
 		switch {
 		case b.s.Proxy == nil:
 			spec.Ports = b.published("", DefaultPort, NodePort(b.s))

@@ -145,12 +145,24 @@ type HTTPProbe struct {
 	Path string
 }
 
-// ClusterProbe reads a gauge from the metrics of each node.
+// ClusterProbe reads how many members each node sees: from a gauge of its
+// metrics, or, for a server that has none, from what it logged last.
 type ClusterProbe struct {
 	Port   int
 	Path   string
 	Metric string
-	Size   int
+	// Log is a regular expression whose group is the number in a line of the
+	// log; Port, Path and Metric are not used then.
+	Log  string `json:",omitempty"`
+	Size int
+}
+
+// Source names where the number comes from, for messages.
+func (c ClusterProbe) Source() string {
+	if c.Log != "" {
+		return "its log"
+	}
+	return c.Metric
 }
 
 // Layout says where a lab keeps what on its target. All of it lies below one
