@@ -52,10 +52,11 @@ func stepCharts(steps []loadtest.Step) []*chart {
 	if slices.ContainsFunc(steps, func(s loadtest.Step) bool { return !s.Sustained }) {
 		axis += "; ✗ not sustained"
 	}
-	served := []series{{name: "served", y: column(func(s loadtest.Step) float64 { return s.Rate.Completed })}}
+	var served []series
 	if target := column(func(s loadtest.Step) float64 { return s.TargetRate }); present(maxOf(target)) {
-		served = append(served, series{name: "target", y: target, look: 3})
+		served = append(served, series{name: "target", y: target, look: beneath})
 	}
+	served = append(served, series{name: "served", y: column(func(s loadtest.Step) float64 { return s.Rate.Completed }), look: 1})
 	latency := func(name string, value func(loadtest.Latency) float64) series {
 		return series{name: name, y: column(func(s loadtest.Step) float64 { return value(s.Iterations.ResponseMS) })}
 	}
@@ -170,14 +171,14 @@ func repeatCharts(runs []Run) []*chart {
 		return nil
 	}
 	t := timelineOf(longest, fewestPoints*2)
-	lines := func(join func([]float64) float64, value func(loadtest.Second) float64) []series {
+	lines := func(join func([]float64) float64, value func(points []loadtest.Second, j int) float64) []series {
 		var out []series
 		for i, run := range runs {
 			y := make([]float64, len(longest.Series))
 			for j := range y {
 				y[j] = math.NaN()
 				if j < len(run.Result.Series) {
-					if v := value(run.Result.Series[j]); v > 0 {
+					if v := value(run.Result.Series, j); v > 0 {
 						y[j] = v
 					}
 				}
@@ -188,8 +189,10 @@ func repeatCharts(runs []Run) []*chart {
 	}
 	return []*chart{
 		t.draw("Iterations per second, by repeat", "completed", rateUnit,
-			lines(meanOf, func(s loadtest.Second) float64 { return s.PerSecond(s.Completed) })),
+			lines(meanOf, func(points []loadtest.Second, j int) float64 {
+				return rateOver(points, j, t.usual/2, func(s loadtest.Second) int64 { return s.Completed })
+			})),
 		t.draw("p95 of the response time, by repeat", "percentile of each second, the worst of each point", latencyUnit,
-			lines(maxOf, func(s loadtest.Second) float64 { return s.P95 })),
+			lines(maxOf, func(points []loadtest.Second, j int) float64 { return points[j].P95 })),
 	}
 }

@@ -124,7 +124,7 @@ type series struct {
 	name      string
 	y         []float64
 	low, high []float64
-	// look is the number of its colour and dashes; 0 for the next.
+	// look is the number of its colour and dashes, or beneath; 0 for the next.
 	look int
 }
 
@@ -146,6 +146,10 @@ var (
 
 // tidy writes a number in at most three decimals.
 func tidy(v float64) string { return number(math.Round(v*1000) / 1000) }
+
+// beneath is the look of a line that others are meant to lie on, as rates on
+// their target: broad, and drawn first, so that it is seen under them.
+const beneath = -1
 
 // How many colours (s0 and on) and patterns of dashes (d0 and on) style.css has.
 const (
@@ -185,12 +189,12 @@ func drawChart(title, note string, u unit, x []float64, from, to float64, labels
 		if look == 0 {
 			look = i + 1
 		}
-		dash := (look - 1) % dashes
+		dash := max(look-1, 0) % dashes
 		if len(lines) == 1 {
 			dash = 0
 		}
 		l := line{
-			Name: s.name, Look: fmt.Sprintf("s%d d%d", (look-1)%looks, dash),
+			Name: s.name, Look: lookOf(look, dash),
 			Path: path(x, s.y, at, top), Area: area(x, s.low, s.high, at, top),
 		}
 		peak := math.Inf(-1)
@@ -206,6 +210,13 @@ func drawChart(title, note string, u unit, x []float64, from, to float64, labels
 		c.Data.Lines = append(c.Data.Lines, lineData{Name: s.name, Y: s.y, Low: s.low, High: s.high})
 	}
 	return c
+}
+
+func lookOf(look, dash int) string {
+	if look == beneath {
+		return "d0 beneath"
+	}
+	return fmt.Sprintf("s%d d%d", (look-1)%looks, dash)
 }
 
 func round2(v float64) float64 { return math.Round(v*100) / 100 }

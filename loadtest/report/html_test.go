@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -186,12 +187,108 @@ func TestLongRunsAreDrawnInWiderSteps(t *testing.T) {
 		t.Errorf("p99 of the 11th point: %v, want %v", got, want)
 	}
 	completed := figure(tenth, func(s loadtest.Second) float64 { return float64(s.Completed) })
-	line := charts[0].Data.Lines[0]
+	line := charts[0].Data.Lines[1]
 	if line.Y[10] != meanOf(completed) || line.Low[10] != minOf(completed) || line.High[10] != maxOf(completed) {
 		t.Errorf("rate of the 11th point: %v from %v to %v", line.Y[10], line.Low[10], line.High[10])
 	}
-	if !strings.HasSuffix(charts[0].Lines[0].Area, "Z") {
-		t.Errorf("nothing is drawn between lowest and highest: %q", charts[0].Lines[0].Area)
+	if !strings.HasSuffix(charts[0].Lines[1].Area, "Z") {
+		t.Errorf("nothing is drawn between lowest and highest: %q", charts[0].Lines[1].Area)
+	}
+}
+
+// TestShortPointsMakeNoPeaks has the last answer of a step in a point of 4 ms,
+// as real runs have: that is no 250/s, in a chart of any width.
+func TestShortPointsMakeNoPeaks(t *testing.T) {
+	r := &loadtest.Result{Test: loadtest.Settings{Load: loadtest.Load{Kind: loadtest.Closed}}}
+	at := 0.0
+	add := func(length float64, completed int64) {
+		r.Series = append(r.Series, loadtest.Second{T: at, Length: length, Phase: "steady", Started: completed, Completed: completed, Failed: completed})
+		at += length
+	}
+	add(0.01, 3)
+	for range 50 {
+		add(1, 100)
+	}
+	add(0.004, 1)
+	add(0.004, 1)
+	add(3, 0)
+	add(1, 100)
+	add(0.004, 1)
+	for _, points := range []int{100, 20, 56, 55, 3} {
+		for _, c := range runCharts(r, nil, points) {
+			if c.Data.Unit != rateUnit.name {
+				continue
+			}
+			for _, l := range c.Data.Lines {
+				if got := maxOf(l.Y); got < 99 || got > 103 {
+					t.Errorf("%s, %s in %d points: at most %v/s, want about 100", c.Title, l.Name, len(l.Y), got)
+				}
+			}
+		}
+	}
+	r.Series = r.Series[51:54]
+	r.Series[2].Length = 6
+	want := []float64{250, 250, 0}
+	if diff := cmp.Diff(want, []float64(runCharts(r, nil, 100)[0].Data.Lines[0].Y)); diff != "" {
+		t.Errorf("where all points but one are short (-want +got):\n%s", diff)
+	}
+}
+
+// TestRatesCountByLength joins points of unequal length.
+func TestRatesCountByLength(t *testing.T) {
+	r := &loadtest.Result{Series: []loadtest.Second{{T: 0, Length: 1, Completed: 100}, {T: 1, Length: 3, Completed: 30}}}
+	l := runCharts(r, nil, 1)[0].Data.Lines[0]
+	if l.Y[0] != 32.5 || l.Low[0] != 10 || l.High[0] != 100 {
+		t.Errorf("130 in 4 s are %v/s, from %v to %v, want 32.5 from 10 to 100", l.Y[0], l.Low[0], l.High[0])
+	}
+}
+
+// TestPathsFollowTheSeries reads the drawn points back and compares them with
+// the result itself.
+func TestPathsFollowTheSeries(t *testing.T) {
+	r := longRun(150)
+	charts := runCharts(r, nil, maxPoints)
+	drawn := regexp.MustCompile(`[ML](\d+) (\d+)`)
+	for _, tt := range []struct {
+		chart, line int
+		name        string
+		value       func(loadtest.Second) float64
+	}{
+		{0, 1, "completed", func(s loadtest.Second) float64 { return float64(s.Completed) }},
+		{0, 2, "started", func(s loadtest.Second) float64 { return float64(s.Started) }},
+		{1, 0, "p50", func(s loadtest.Second) float64 { return s.P50 }},
+		{1, 1, "p95", func(s loadtest.Second) float64 { return s.P95 }},
+		{1, 2, "p99", func(s loadtest.Second) float64 { return s.P99 }},
+		{2, 0, "failed", func(s loadtest.Second) float64 { return float64(s.Failed) }},
+		{3, 0, "virtual users", func(s loadtest.Second) float64 { return float64(s.VUs) }},
+	} {
+		c := charts[tt.chart]
+		if got := c.Lines[tt.line].Name; got != tt.name {
+			t.Errorf("line %d of %s is %q, want %q", tt.line, c.Title, got, tt.name)
+			continue
+		}
+		points := drawn.FindAllStringSubmatch(c.Lines[tt.line].Path, -1)
+		for _, s := range r.Series {
+			want := tt.value(s)
+			if want == 0 && tt.chart == 1 {
+				continue // nothing succeeded in this second
+			}
+			if len(points) == 0 {
+				t.Fatalf("%s: no point is drawn at %v s", tt.name, s.T)
+			}
+			x, errX := strconv.ParseFloat(points[0][1], 64)
+			y, errY := strconv.ParseFloat(points[0][2], 64)
+			if err := errors.Join(errX, errY); err != nil {
+				t.Fatal(err)
+			}
+			if wantX, wantY := 1000*s.T/149, 1000*(1-want/c.Data.Top); math.Abs(x-wantX) > 0.6 || math.Abs(y-wantY) > 0.6 {
+				t.Errorf("%s at %v s: drawn at %v, %v, want %v, %v", tt.name, s.T, x, y, wantX, wantY)
+			}
+			points = points[1:]
+		}
+		if len(points) > 0 {
+			t.Errorf("%s: %d points too many", tt.name, len(points))
+		}
 	}
 }
 

@@ -164,7 +164,13 @@ func tilesOf(r *loadtest.Result) []tile {
 		if !ok {
 			best = "none"
 		}
-		tiles = append(tiles, tile{"highest sustained", best, plural(len(r.Steps), "step", "steps") + " were run"})
+		// "100 connections" are too long for a line of a tile.
+		best, of, _ := strings.Cut(best, " ")
+		note := "of " + plural(len(r.Steps), "step", "steps")
+		if of != "" {
+			note = of + ", " + note
+		}
+		tiles = append(tiles, tile{"highest sustained", best, note})
 	}
 	return append(tiles,
 		tile{"p50", shortDuration(l.P50), "response time"},

@@ -32,20 +32,72 @@ type timeline struct {
 	n        int
 	x        []float64
 	from, to float64
-	// wide is how many seconds a point stands for.
-	wide float64
+	// usual is the length of a point of the series in seconds, wide how many
+	// a point of a chart stands for.
+	usual, wide float64
 }
 
 func timelineOf(r *loadtest.Result, points int) timeline {
 	t := timeline{seconds: r.Series, n: (len(r.Series) + points - 1) / points}
-	x := make([]float64, 0, len(r.Series))
+	x, lengths := make([]float64, 0, len(r.Series)), make([]float64, 0, len(r.Series))
 	for _, s := range r.Series {
-		x = append(x, s.T)
+		x, lengths = append(x, s.T), append(lengths, lengthOf(s))
 	}
 	t.x, t.from, t.to = bucket(x, t.n, firstOf), x[0], x[len(x)-1]
-	// The last point may be shorter than all others.
-	t.wide = float64(t.n) * max(math.Round(lengthOf(r.Series[0])), 1)
+	// The last point of each step may be shorter than all others.
+	t.usual = medianOf(lengths)
+	t.wide = float64(t.n) * max(math.Round(t.usual), 1)
 	return t
+}
+
+// rate is a line of counts per second, with what lies between the lowest and
+// the highest. Points count by their length: the last answers of a step are
+// often a point of a few milliseconds, and one answer in 5 ms is no 200/s. What
+// is shorter than half the usual is one with what came before it.
+func (t timeline) rate(name string, count func(loadtest.Second) int64) series {
+	y := make([]float64, len(t.seconds))
+	for i := range t.seconds {
+		y[i] = rateOver(t.seconds, i, t.usual/2, count)
+	}
+	if t.n <= 1 {
+		return series{name: name, y: y}
+	}
+	s := series{name: name, low: bucket(y, t.n, minOf), high: bucket(y, t.n, maxOf)}
+	for rest := t.seconds; len(rest) > 0; {
+		k := min(t.n, len(rest))
+		// A last bucket of a single short point has its neighbour's rate.
+		if i := len(t.seconds) - len(rest); k == 1 {
+			s.y = append(s.y, y[i])
+		} else {
+			n, length := sumOf(rest[:k], count)
+			s.y = append(s.y, float64(n)/length)
+		}
+		rest = rest[k:]
+	}
+	return s
+}
+
+// rateOver is the rate of point i together with as many before it, or after it
+// where there are none, as make a stretch of the least length.
+func rateOver(points []loadtest.Second, i int, least float64, count func(loadtest.Second) int64) float64 {
+	from, to := i, i+1
+	n, length := sumOf(points[from:to], count)
+	for length < least && (from > 0 || to < len(points)) {
+		if from > 0 {
+			from--
+		} else {
+			to++
+		}
+		n, length = sumOf(points[from:to], count)
+	}
+	return float64(n) / length
+}
+
+func sumOf(points []loadtest.Second, count func(loadtest.Second) int64) (n int64, length float64) {
+	for _, p := range points {
+		n, length = n+count(p), length+lengthOf(p)
+	}
+	return n, length
 }
 
 // mean is a line of means, with what lies between lowest and highest.
@@ -97,18 +149,18 @@ func runCharts(r *loadtest.Result, samples sut.Series, points int) []*chart {
 		return nil
 	}
 	t := timelineOf(r, points)
-	rates := []series{
-		t.mean("completed", t.column(func(s loadtest.Second) float64 { return s.PerSecond(s.Completed) })),
-		t.mean("started", t.column(func(s loadtest.Second) float64 { return s.PerSecond(s.Started) })),
-	}
-	// What lies between lowest and highest is drawn of one line only.
-	rates[1].low, rates[1].high = nil, nil
+	var rates []series
 	if target := targets(r); target != nil {
-		rates = append(rates, series{name: "target", y: bucket(target, t.n, lastOf)})
+		rates = append(rates, series{name: "target", y: bucket(target, t.n, lastOf), look: beneath})
 	}
-	dropped := t.column(func(s loadtest.Second) float64 { return s.PerSecond(s.Dropped) })
-	if maxOf(dropped) > 0 {
-		rates = append(rates, t.mean("dropped", dropped))
+	completed, begun := t.rate("completed", func(s loadtest.Second) int64 { return s.Completed }), t.rate("started", func(s loadtest.Second) int64 { return s.Started })
+	// What lies between lowest and highest is drawn of one line only.
+	begun.low, begun.high = nil, nil
+	completed.look, begun.look = 1, 2
+	rates = append(rates, completed, begun)
+	if dropped := t.rate("dropped", func(s loadtest.Second) int64 { return s.Dropped }); maxOf(dropped.y) > 0 {
+		dropped.look = 4
+		rates = append(rates, dropped)
 	}
 	percentiles := "percentiles of each second"
 	if t.wide > 1 {
@@ -122,11 +174,15 @@ func runCharts(r *loadtest.Result, samples sut.Series, points int) []*chart {
 			t.worst("p99", t.latency(func(s loadtest.Second) float64 { return s.P99 })),
 		}),
 	}
-	failed := t.column(func(s loadtest.Second) float64 { return s.PerSecond(s.Failed) })
-	if maxOf(failed) > 0 {
-		line := t.worst("failed", failed)
-		line.look = 3
-		charts = append(charts, t.draw("Failed iterations per second", "all classes of errors", rateUnit, []series{line}))
+	if failed := t.rate("failed", func(s loadtest.Second) int64 { return s.Failed }); maxOf(failed.y) > 0 {
+		note := "all classes of errors"
+		if t.n > 1 {
+			// A mean over a minute hides a second in which all failed.
+			failed.y, failed.low, failed.high = failed.high, nil, nil
+			note += ", the worst second"
+		}
+		failed.look = 3
+		charts = append(charts, t.draw("Failed iterations per second", note, rateUnit, []series{failed}))
 	}
 	charts = append(charts, t.draw("Virtual users at work", "connections in open models", countUnit, []series{
 		t.worst("virtual users", t.column(func(s loadtest.Second) float64 { return float64(s.VUs) })),

@@ -53,6 +53,7 @@
       data,
       show(i) {
         at = i;
+        const spoken = [];
         cursor.hidden = i < 0;
         if (i >= 0) cursor.style.left = 100 * share(data.x[i]) + "%";
         keys.forEach((key, n) => {
@@ -68,11 +69,17 @@
             text += " (" + write[data.unit](line.low[i]) + " to " + write[data.unit](line.high[i]) + ")";
           }
           value.textContent = text;
+          if (key.getAttribute("aria-pressed") === "true") spoken.push(line.name + " " + (y === null ? "no value" : text));
         });
         readout.textContent = "";
         if (i >= 0) {
           const phase = (data.phases || []).find((p) => data.x[i] <= p.to);
           readout.textContent = data.labels ? data.labels[i] : clock(data.x[i]) + (phase ? ", " + phase.name : "");
+          // The legend shows the values; those who hear the page get them here.
+          const values = document.createElement("span");
+          values.className = "spoken";
+          values.textContent = ": " + spoken.join(", ");
+          readout.append(values);
         }
       },
       showX(x) {
@@ -96,7 +103,12 @@
     area.addEventListener("pointerleave", (event) => {
       if (event.pointerType !== "touch") leave();
     });
-    area.addEventListener("blur", leave);
+    // All charts of a run follow the cursor; only the one with the keys speaks.
+    area.addEventListener("focus", () => readout.setAttribute("aria-live", "polite"));
+    area.addEventListener("blur", () => {
+      readout.removeAttribute("aria-live");
+      leave();
+    });
     area.addEventListener("keydown", (event) => {
       const last = data.x.length - 1;
       const to = { ArrowLeft: Math.max(at - 1, 0), ArrowRight: Math.min(at + 1, last), Home: 0, End: last }[event.key];
