@@ -176,7 +176,7 @@ func (l *Lab) effects(components []reconcile.Component) *effects {
 	return &effects{
 		machine: l.machine, engine: l.engine, target: l.target,
 		redactor: newRedactor(components, others...),
-		probes:   newProbes(l.machine.Dial, l.opts.Dial, lab.Authority(components)),
+		probes:   newProbes(l.machine.Dial, l.opts.Dial, l.issued.trusted(lab.Authority(components))),
 	}
 }
 

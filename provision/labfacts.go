@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/benchctl/benchctl/provision/lab"
@@ -42,6 +44,20 @@ func (l *Lab) labFacts(ctx context.Context, facts remote.Facts, layout reconcile
 type issued struct {
 	mu sync.Mutex
 	lab.Certificate
+	// there is the authority of the certificate that the lab shows until the
+	// new one is written.
+	there []byte
+}
+
+// trusted are the authorities (PEM) that the lab may be known by: the wanted
+// one, and that of before.
+func (i *issued) trusted(wanted []byte) []byte {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(wanted) == 0 || bytes.Equal(i.there, wanted) {
+		return wanted
+	}
+	return slices.Concat(wanted, i.there)
 }
 
 // certificate is the one that lies on the target, as long as it serves, and a
@@ -56,11 +72,12 @@ func (l *Lab) certificate(ctx context.Context, layout reconcile.Layout) (lab.Cer
 	if err != nil {
 		return lab.Certificate{}, err
 	}
+	l.issued.mu.Lock()
+	defer l.issued.mu.Unlock()
+	l.issued.there = there.CA
 	if there.Valid(hosts, now) {
 		return there, nil
 	}
-	l.issued.mu.Lock()
-	defer l.issued.mu.Unlock()
 	if !l.issued.Valid(hosts, now) {
 		if l.issued.Certificate, err = lab.IssueCertificate(l.scenario.Name, hosts, now); err != nil {
 			return lab.Certificate{}, err
@@ -91,8 +108,8 @@ func (l *Lab) readCertificate(ctx context.Context, layout reconcile.Layout) (lab
 }
 
 // Authority is the certificate (PEM) that a client must trust to reach the lab
-// at its Endpoint; nil for a lab that answers over plain HTTP. Before the lab
-// is provisioned it is what this very Lab would put there.
+// at its Endpoint; nil for a lab that answers over plain HTTP. What this very
+// Lab would put there when it is provisioned is among it.
 func (l *Lab) Authority(ctx context.Context) ([]byte, error) {
 	if l.scenario == nil || !lab.NeedsCertificate(*l.scenario) {
 		return nil, nil
@@ -102,7 +119,10 @@ func (l *Lab) Authority(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	c, err := l.certificate(ctx, l.layout(facts))
-	return c.CA, err
+	if err != nil {
+		return nil, err
+	}
+	return l.issued.trusted(c.CA), nil
 }
 
 // readProvider looks at a provider's file, whose content is read again when it

@@ -45,8 +45,7 @@ set aside by renaming it, never overwritten.`,
 				} else {
 					fmt.Fprint(a.stdout, plan.Text())
 				}
-				fmt.Fprintf(a.stdout, "Keycloak answers at %s\n", lab.Endpoint())
-				return nil
+				return a.sayEndpoint(ctx, lab)
 			}
 		},
 	}

@@ -98,6 +98,9 @@ func (a *app) campaign(ctx context.Context, f *scenarioFlags, o campaignOptions)
 		// What the plan refuses is told before a results folder is made.
 		return err
 	}
+	if err := trustLab(ctx, lab, s); err != nil {
+		return err
+	}
 	seeder := a.seeder(s, lab)
 	seeder.snapshot = wantSnapshot(runs)
 	var data provision.Dataset

@@ -69,6 +69,10 @@ snapshot of the dataset, made with the same versions, it is put in place instead
 	}
 }
 
+// importTimeout is more than the server takes: it ends an import by itself
+// after five minutes.
+const importTimeout = 6 * time.Minute
+
 // seeder fills an identity server with a scenario's dataset.
 type seeder struct {
 	a        *app
@@ -87,8 +91,7 @@ var _ campaign.Seeder = (*seeder)(nil)
 func (a *app) seeder(s *scenarios.Scenario, there *provision.Lab) *seeder {
 	return &seeder{a: a, scenario: s, lab: there, keycloak: dataset.Keycloak{
 		URL: there.Endpoint(), User: s.Keycloak.AdminUser, Password: s.Keycloak.AdminPassword,
-		// The server ends an import by itself after five minutes.
-		HTTP: &http.Client{Timeout: 6 * time.Minute},
+		HTTP: &http.Client{Timeout: importTimeout},
 	}}
 }
 
@@ -128,6 +131,11 @@ func (s *seeder) dataset() (provision.Dataset, error) {
 // seed puts a snapshot in place where there is one, imports what is missing,
 // verifies the whole, and makes a snapshot where one is wanted.
 func (s *seeder) seed(ctx context.Context) (did dataset.Result, found dataset.Verification, err error) {
+	authority, err := s.lab.Authority(ctx)
+	if err != nil {
+		return did, found, err
+	}
+	s.keycloak.HTTP = &http.Client{Timeout: importTimeout, Transport: trusting(authority)}
 	data, err := s.dataset()
 	if err != nil {
 		return did, found, err
