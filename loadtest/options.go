@@ -40,6 +40,9 @@ type Options struct {
 	Sampler Sampler
 	// OwnUse reads what this process took so far; nil for the system's figures.
 	OwnUse func() OwnUse
+	// Collect is called each second to keep the generator's memory flat; nil for
+	// the runtime's collector, while the heap is small.
+	Collect func()
 	// UserAgent is sent with each request; "benchctl" when empty.
 	UserAgent string
 }
@@ -139,6 +142,10 @@ func (o Options) withDefaults(seed int64) Options {
 	}
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}
+	}
+	if o.Collect == nil {
+		c := newCollector()
+		o.Collect = func() { c.collect() }
 	}
 	return o
 }

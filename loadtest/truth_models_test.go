@@ -230,7 +230,7 @@ func TestSharesOfLogins(t *testing.T) {
 // TestCapacityIsWithinItsPrecision: whatever the limit, it is found as closely
 // as was asked for.
 func TestCapacityIsWithinItsPrecision(t *testing.T) {
-	for _, tt := range []struct{ limit, precision float64 }{{37, 0.05}, {137, 0.05}, {550, 0.02}, {550, 0.2}} {
+	for _, tt := range []struct{ limit, precision float64 }{{37, 0.05}, {137, 0.05}, {220, 0.02}, {220, 0.2}} {
 		t.Run(fmt.Sprint(tt.limit, " ", tt.precision), func(t *testing.T) {
 			inBubble(t, scripted(limited(tt.limit)), func(t *testing.T, o Options, _ *pipes) {
 				s := jwksSettings(Load{Kind: Capacity, Rate: 10, Precision: tt.precision, Duration: Seconds(20 * time.Second), CoolDown: Seconds(time.Minute), Connections: 50})

@@ -30,7 +30,6 @@ type watcher struct {
 	done             chan struct{}
 	seen             measured // of this stage
 	sample           *sampling
-	collector        *collector
 }
 
 // measured is what was read at the borders of a measured window.
@@ -55,7 +54,7 @@ func (m *measured) seconds() float64 {
 }
 
 func newWatcher(e *engine, cancel context.CancelCauseFunc) *watcher {
-	w := &watcher{e: e, collector: newCollector(), cancel: cancel, total: e.total(), last: e.rec.totals(), series: newTimeline(seriesPoints)}
+	w := &watcher{e: e, cancel: cancel, total: e.total(), last: e.rec.totals(), series: newTimeline(seriesPoints)}
 	for _, text := range e.AbortOn {
 		if t, err := threshold.Parse(text); err == nil { // checked before
 			w.abort = append(w.abort, t)
@@ -216,7 +215,7 @@ func (w *watcher) second(st *stage, now time.Duration) {
 	w.checkAbort(st, now)
 	w.checkHopeless(st, &t, now)
 	w.last, w.lastAt = t, now
-	w.collector.collect()
+	w.e.Collect()
 }
 
 // errors counts failures by class, all operations together.
