@@ -42,6 +42,12 @@ type Basis struct {
 	State    map[string]string `json:"state"`
 }
 
+// Bare tells that the plan prepares a machine that has no Podman yet, and
+// holds nothing of the lab.
+func (s SavedPlan) Bare() bool {
+	return !slices.ContainsFunc(s.Steps, func(step reconcile.Step) bool { return step.Kind != host.StepKind })
+}
+
 // ErrStale says that a saved plan does not fit any more.
 var ErrStale = errors.New("the saved plan does not fit any more")
 

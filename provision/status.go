@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/benchctl/benchctl/provision/engine"
+	"github.com/benchctl/benchctl/provision/lease"
 	"github.com/benchctl/benchctl/provision/reconcile"
 )
 
@@ -26,6 +27,9 @@ type Status struct {
 	Components []ComponentStatus `json:"components"`
 	// Backups are the data folders that were set aside.
 	Backups []string `json:"backups,omitempty"`
+	// InUse is who has the lease of the target; nil for nobody, and where that
+	// was not asked (see Lab.Holder).
+	InUse *lease.Holder `json:"in_use,omitempty"`
 }
 
 // ComponentStatus is one component of a lab.

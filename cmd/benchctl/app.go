@@ -8,9 +8,12 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/benchctl/benchctl/provision/lease"
 )
 
 // app is what a command has of the world around it.
@@ -22,8 +25,14 @@ type app struct {
 	log            *logrus.Logger
 
 	// shown is the display of progress, while there is one.
+	showing   sync.Mutex
 	shown     display
 	stopTicks func()
+
+	// lease is what is taken of a target before anything is done to it, by
+	// commands that change or load one; stop ends the command, with a cause.
+	lease *lease.Request
+	stop  context.CancelCauseFunc
 }
 
 // command is one word after benchctl.
@@ -34,6 +43,21 @@ type command struct {
 	details string // more, for `benchctl help NAME`
 	// flags declares the command's flags and gives what runs after parsing.
 	flags func(fs *flag.FlagSet) action
+	// lease says that the command changes or loads a target, which only one
+	// may do at a time.
+	lease bool
+}
+
+// declare declares all flags of the command.
+func (c *command) declare(fs *flag.FlagSet) action {
+	act := c.flags(fs)
+	if !c.lease {
+		return act
+	}
+	force := fs.Bool("force", false, "take the target from whoever uses it, who is told and has to stop")
+	return func(ctx context.Context, a *app, args []string) error {
+		return a.withLease(ctx, c.name, *force, func(ctx context.Context) error { return act(ctx, a, args) })
+	}
 }
 
 // action carries a command out; args are what is left when flags are taken.
@@ -77,7 +101,7 @@ func (c *command) run(ctx context.Context, a *app, args []string) error {
 	fs.SetOutput(io.Discard)
 	var logging logFlags
 	logging.register(fs)
-	act := c.flags(fs)
+	act := c.declare(fs)
 	rest, err := parseFlags(fs, args)
 	if errors.Is(err, flag.ErrHelp) {
 		printCommandHelp(a.stdout, c)

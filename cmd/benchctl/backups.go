@@ -17,6 +17,7 @@ import (
 func backupsCommand() *command {
 	return &command{
 		name:    "backups",
+		lease:   true,
 		args:    "[NAME...]",
 		summary: "list data that was set aside and snapshots on the target; -prune removes of them",
 		details: `With -prune, shows what goes and asks; without a terminal it needs -yes. -keep
@@ -34,6 +35,10 @@ and -older may be combined: what goes is then older and not among the newest.`,
 				p, err := pruneOf(*prune, *keep, *older, *yes, args)
 				if err != nil {
 					return err
+				}
+				if !*prune {
+					// Listing disturbs nobody.
+					a.lease = nil
 				}
 				target, err := f.target(a, *targetName)
 				if err != nil {

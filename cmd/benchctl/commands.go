@@ -77,7 +77,7 @@ func printCommandHelp(w io.Writer, c *command) {
 		fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(c.details))
 	}
 	fs := flag.NewFlagSet(c.name, flag.ContinueOnError)
-	c.flags(fs)
+	c.declare(fs)
 	var logging logFlags
 	logging.register(fs)
 	var flags []*flag.Flag

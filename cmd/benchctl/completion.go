@@ -35,7 +35,7 @@ func completionScript(shell string) (string, error) {
 
 func flagNames(c *command) []string {
 	fs := flag.NewFlagSet(c.name, flag.ContinueOnError)
-	c.flags(fs)
+	c.declare(fs)
 	var names []string
 	fs.VisitAll(func(f *flag.Flag) { names = append(names, "-"+f.Name) })
 	return names

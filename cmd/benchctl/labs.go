@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/benchctl/benchctl/inventory"
 	"github.com/benchctl/benchctl/provision"
+	"github.com/benchctl/benchctl/provision/lease"
 	"github.com/benchctl/benchctl/provision/remote"
 	"github.com/benchctl/benchctl/scenarios"
 )
@@ -77,19 +79,57 @@ func (a *app) standingScenario(ctx context.Context, f *scenarioFlags, lab *provi
 	if err != nil {
 		return nil, err
 	}
-	if f.cpus == "" && slices.Contains(there.Overrides, "-cpus auto") {
+	f.recall(there.Overrides)
+	return s.Apply(f.overrides())
+}
+
+// recall takes the overrides of an earlier command line where this one says
+// nothing else.
+func (f *scenarioFlags) recall(overrides []string) {
+	if f.cpus == "" && slices.Contains(overrides, "-cpus auto") {
 		f.cpus = scenarios.AutoCPUs
 	}
-	for _, o := range there.Overrides {
+	for _, o := range overrides {
 		if name, ok := strings.CutPrefix(o, scenarios.GenerationOverride); ok && f.generation == "" {
 			f.generation = name
 		}
 	}
-	return s.Apply(f.overrides())
 }
 
+// connect connects to a target, and takes its lease where the command is one
+// that does.
 func (a *app) connect(ctx context.Context, target inventory.Target, s *scenarios.Scenario) (*provision.Lab, error) {
-	return provision.Open(ctx, target, s, remote.Options{Notice: a.notice, Ask: a.ask}, provision.Options{Now: a.now, Progress: a.stepProgress()})
+	lab, err := provision.Open(ctx, target, s, remote.Options{Notice: a.notice, Ask: a.ask},
+		provision.Options{Now: a.now, Progress: a.stepProgress(), Lease: a.lease})
+	if err != nil || a.lease == nil {
+		return lab, err
+	}
+	held, cancel := lab.Context(ctx)
+	go func() {
+		defer cancel()
+		<-held.Done()
+		if why := context.Cause(held); errors.Is(why, lease.ErrLost) {
+			a.note("%v; stopping", why)
+			a.stop(why)
+		}
+	}()
+	return lab, nil
+}
+
+// withLease runs a command that takes the lease of the target that it
+// connects to. It is ended when the lease is lost.
+func (a *app) withLease(ctx context.Context, name string, force bool, act func(context.Context) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	a.lease, a.stop = &lease.Request{Owner: lease.Self(name), Force: force, Notice: a.notice, Dead: lease.ProcessDead}, stop
+	err := act(ctx)
+	lost := context.Cause(ctx)
+	_, quiet := errors.AsType[exitError](err)
+	if err == nil || quiet || !errors.Is(lost, lease.ErrLost) || errors.Is(err, lease.ErrLost) {
+		return err
+	}
+	// "context canceled" alone would say nothing.
+	return fmt.Errorf("%w\n%w", lost, err)
 }
 
 // notice tells what a connection has to say that stops nothing.

@@ -82,7 +82,7 @@ func TestManualCommandsExist(t *testing.T) {
 				}
 				fs := flag.NewFlagSet(c.name, flag.ContinueOnError)
 				fs.SetOutput(io.Discard)
-				c.flags(fs)
+				c.declare(fs)
 				if _, err := parseFlags(fs, words[2:]); err != nil {
 					t.Errorf("%s: %v in: %s", page, err, line)
 				}

@@ -7,6 +7,7 @@ import (
 	"github.com/benchctl/benchctl/loadtest"
 	"github.com/benchctl/benchctl/loadtest/report"
 	"github.com/benchctl/benchctl/provision"
+	"github.com/benchctl/benchctl/provision/host"
 	"github.com/benchctl/benchctl/provision/reconcile"
 )
 
@@ -27,6 +28,8 @@ const linesEvery = 5 * time.Second
 // what else is printed does not mix with it; the log goes through it until
 // then.
 func (a *app) progress() display {
+	a.showing.Lock()
+	defer a.showing.Unlock()
 	if !isTerminal(a.stderr) {
 		a.shown = report.NewLines(a.stderr, linesEvery, a.now)
 		return a.shown
@@ -41,6 +44,8 @@ func (a *app) progress() display {
 
 // endProgress ends the display, if there is one.
 func (a *app) endProgress(ok bool) {
+	a.showing.Lock()
+	defer a.showing.Unlock()
 	if a.shown == nil {
 		return
 	}
@@ -55,9 +60,11 @@ func (a *app) endProgress(ok bool) {
 // saidEvery is how often a step that waits is heard.
 const saidEvery = 10 * time.Second
 
-// note prints a line about what goes on.
+// note prints a line about what goes on. It may be called from anywhere.
 func (a *app) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
+	a.showing.Lock()
+	defer a.showing.Unlock()
 	if a.shown != nil {
 		a.shown.Note(text)
 		return
@@ -77,7 +84,7 @@ var stepWords = map[reconcile.StepKind]string{
 	reconcile.StepPull: "pulling %s", reconcile.StepStop: "stopping %s", reconcile.StepStart: "starting %s",
 	reconcile.StepReady: "waiting until %s is ready", reconcile.StepCluster: "waiting until the nodes form a cluster",
 	reconcile.StepEndpoint: "waiting until %s answers", reconcile.StepBackup: "setting %s aside",
-	reconcile.StepRemoveImage: "removing image %s",
+	reconcile.StepRemoveImage: "removing image %s", host.StepKind: "%s",
 }
 
 func stepText(s reconcile.Step) string {

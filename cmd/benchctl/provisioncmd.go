@@ -9,10 +9,15 @@ import (
 func provisionCommand() *command {
 	return &command{
 		name:    "provision",
+		lease:   true,
+		args:    "[PLAN]",
 		summary: "turn the target into the scenario's lab",
 		details: `What is as it should be stays; a second time changes nothing. What is not
 labelled as made by benchctl is never touched. Data that the scenario can't use is
-set aside by renaming it, never overwritten.`,
+set aside by renaming it, never overwritten.
+
+With PLAN, a file that plan -out wrote, exactly that is done; it is refused where
+the scenario or the target has changed since.`,
 		flags: func(fs *flag.FlagSet) action {
 			var f scenarioFlags
 			f.register(fs)
@@ -20,8 +25,11 @@ set aside by renaming it, never overwritten.`,
 			data.register(fs)
 			asJSON := fs.Bool("json", false, "print the plan that was carried out as JSON")
 			return func(ctx context.Context, a *app, args []string) error {
-				if len(args) > 0 {
-					return usagef("unexpected argument %q", args[0])
+				if len(args) > 1 {
+					return usagef("unexpected argument %q", args[1])
+				}
+				if len(args) == 1 {
+					return a.provisionSaved(ctx, fs, &f, args[0], *asJSON)
 				}
 				rule, err := data.rule()
 				if err != nil {

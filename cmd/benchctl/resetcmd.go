@@ -14,6 +14,7 @@ import (
 func resetCommand() *command {
 	return &command{
 		name:    "reset",
+		lease:   true,
 		summary: "bring the lab back to a known state, as between tests, and wait until it is ready",
 		details: `Levels: none; restart (the Keycloak nodes); restore (the database goes back to
 its seeded snapshot, then a restart); recreate (all containers are made anew, with

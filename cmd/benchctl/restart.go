@@ -13,6 +13,7 @@ import (
 func restartCommand() *command {
 	return &command{
 		name:    "restart",
+		lease:   true,
 		args:    "[COMPONENT...]",
 		summary: "restart components, all Keycloak nodes unless named, and wait until they are ready",
 		flags: func(fs *flag.FlagSet) action {

@@ -20,6 +20,7 @@ import (
 func runCommand() *command {
 	return &command{
 		name:    "run",
+		lease:   true,
 		summary: "provision, seed, and run the tests of a scenario; report",
 		details: `Before each test the lab is reset as the scenario says (Keycloak nodes are
 restarted unless it says otherwise). Results are kept test by test; Ctrl-C ends

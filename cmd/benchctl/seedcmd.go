@@ -18,6 +18,7 @@ import (
 func seedCommand() *command {
 	return &command{
 		name:    "seed",
+		lease:   true,
 		summary: "fill the lab with the scenario's dataset",
 		details: `Does what is missing: an interrupted import goes on where it was, and nothing is
 done where all is there. Then counts are verified and one login per realm is

@@ -33,6 +33,9 @@ provisioned for, if it is known here.`,
 				if err != nil {
 					return err
 				}
+				if status.InUse, err = lab.Holder(ctx); err != nil {
+					return err
+				}
 				if *asJSON {
 					out, err := status.JSON()
 					if err != nil {
@@ -48,6 +51,9 @@ provisioned for, if it is known here.`,
 }
 
 func (a *app) showStatus(s provision.Status) error {
+	if s.InUse != nil {
+		defer fmt.Fprintf(a.stdout, "\nIn use by %s\n", s.InUse)
+	}
 	if s.Lab == "" && len(s.Components) == 0 {
 		_, err := fmt.Fprintf(a.stdout, "There is no lab on %s.\n", s.Target)
 		return err

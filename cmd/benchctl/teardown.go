@@ -12,6 +12,7 @@ import (
 func teardownCommand() *command {
 	return &command{
 		name:    "teardown",
+		lease:   true,
 		summary: "remove the lab from the target; data stays unless -data is given",
 		details: `Shows what will be removed and asks; without a terminal it needs -yes. Only what
 benchctl made is removed, whatever scenario made it.`,
@@ -21,7 +22,7 @@ benchctl made is removed, whatever scenario made it.`,
 			fs.StringVar(&f.targetName, "target", "", "`NAME` of the target (may be left out where there is one)")
 			var removal reconcile.Removal
 			fs.BoolVar(&removal.Data, "data", false, "remove the data and backups too")
-			fs.BoolVar(&removal.Host, "host", false, "remove what was made on the host itself: the data folder, if nothing else is left in it")
+			fs.BoolVar(&removal.Host, "host", false, "undo what was done to the machine itself: packages, socket, firewall, kernel settings; and the data folder, if nothing is left in it")
 			fs.BoolVar(&removal.Images, "images", false, "remove images that benchctl pulled")
 			all := fs.Bool("all", false, "all of it")
 			yes := fs.Bool("yes", false, "do not ask")

@@ -12,6 +12,7 @@ import (
 func testCommand() *command {
 	return &command{
 		name:    "test",
+		lease:   true,
 		summary: "run a test against a server, or tests of a scenario against the lab that is there",
 		details: `With -url no file is needed: the server may be anybody's. Give -vus N for a closed
 model, -rate R (and -connections C) for an open one, -ladder R1,R2,… to climb,

@@ -79,7 +79,8 @@ type Holder struct {
 	token string
 }
 
-func (h Holder) describe() string {
+// String names the holder for people.
+func (h Holder) String() string {
 	return fmt.Sprintf("%s@%s (process %d, %s, since %s)", h.User, h.Host, h.PID, orUnknown(h.Command), h.Since.UTC().Format("2006-01-02 15:04:05 UTC"))
 }
 
@@ -98,7 +99,7 @@ type HeldError struct {
 
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s is in use by %s; the lease ends in %s unless it is renewed. Wait for it to end, or take it with -force, which stops the other",
-		e.Target, e.Holder.describe(), e.Holder.Left.Round(time.Second))
+		e.Target, e.Holder.String(), e.Holder.Left.Round(time.Second))
 }
 
 // Is makes errors.Is(err, ErrHeld) true.
@@ -167,10 +168,10 @@ func judge(s sighting, r Request) verdict {
 			"the lease of %s@%s (benchctl %s) had ended without being let go; what it was doing may be half done", f.record.User, f.record.Host, f.record.Command)}
 	case r.Dead != nil && h.Home != "" && h.Home == r.Home && h.PID != r.PID && r.Dead(h.PID):
 		return verdict{next: next, how: howDead, warning: fmt.Sprintf(
-			"%s has died without letting go; what it was doing may be half done", h.describe())}
+			"%s has died without letting go; what it was doing may be half done", h.String())}
 	case r.Force:
 		return verdict{next: next, how: howForced, warning: fmt.Sprintf(
-			"the lease was taken by force from %s, who will be told and has to stop", h.describe())}
+			"the lease was taken by force from %s, who will be told and has to stop", h.String())}
 	}
 	return verdict{held: h}
 }

@@ -300,7 +300,7 @@ func (l *Lease) takenBy(ctx context.Context) error {
 	if h.How == howForced {
 		how = "took it with -force"
 	}
-	return fmt.Errorf("the lease of %s is held by %s now, who %s", l.m.Name(), h.describe(), how)
+	return fmt.Errorf("the lease of %s is held by %s now, who %s", l.m.Name(), h, how)
 }
 
 // releaseTimeout bounds letting go, which also happens when all else is cut
