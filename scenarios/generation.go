@@ -45,7 +45,15 @@ func (s *Scenario) changeGeneration(to string) (leftOut []string) {
 		leftOut = append(leftOut, "features "+strings.Join(k.Features, ", "))
 		k.Features = nil
 	}
+	if len(k.Providers) > 0 {
+		leftOut = append(leftOut, "providers "+strings.Join(k.Providers, ", "))
+		k.Providers = nil
+	}
 	if to == WildFly {
+		if len(k.Caches) > 0 {
+			leftOut = append(leftOut, "cache sizes of "+strings.Join(slices.Sorted(maps.Keys(k.Caches)), ", "))
+			k.Caches = nil
+		}
 		k.RelativePath = wildflyPath
 		if s.Dataset.unknownToWildFly() {
 			leftOut = append(leftOut, fmt.Sprintf("hash %s (the server's default instead)", s.Dataset.Hash))
@@ -63,6 +71,18 @@ func (d Dataset) unknownToWildFly() bool { return strings.Contains(d.Hash, "hash
 func (d *draft) checkGeneration(report *hclfile.Report) {
 	if d.Generation != WildFly || d.places.Bad("generation") {
 		return
+	}
+	for _, c := range []struct {
+		set        bool
+		path, what string
+	}{
+		{len(d.Keycloak.Providers) > 0, "keycloak/providers", "providers"},
+		{len(d.Keycloak.Caches) > 0, "keycloak/caches", "sizes of caches"},
+		{d.Network.Mode == NetworkHost, "network/mode", "the network of the target"},
+	} {
+		if c.set && !d.places.Bad(c.path) {
+			report.Errorf(d.places.Find(c.path), fmt.Sprintf("Leave it out, or take generation %q.", Quarkus), "generation %q does not take %s", WildFly, c.what)
+		}
 	}
 	if d.Keycloak.RelativePath != wildflyPath && !d.places.Bad("keycloak/relative_path") {
 		report.Errorf(d.places.Find("keycloak/relative_path"), "Leave relative_path out.", "the URLs of generation %q all begin with %s", WildFly, wildflyPath)

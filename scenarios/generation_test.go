@@ -17,6 +17,7 @@ const quarkusOnly = `scenario "x" {
     features      = ["token-exchange"]
     relative_path = "/"
     heap          = "-Xmx1g"
+    caches        = { users = 50000, realms = 20000 }
   }
   dataset { hash = "hashAlgorithm(argon2)" }
 }
@@ -31,7 +32,7 @@ func TestGenerationOfAChild(t *testing.T) {
 			return s.Keycloak.Image == scenarios.WildFlyImage && s.Keycloak.RelativePath == "/auth" && s.Keycloak.Nodes == 2 && s.Keycloak.Heap == "-Xmx1g"
 		}},
 		{"settings of the other are left out", `generation = "wildfly"`, func(s *scenarios.Scenario) bool {
-			return s.Keycloak.Env == nil && s.Keycloak.SecretEnv == nil && s.Keycloak.Features == nil && s.Dataset.Hash == ""
+			return s.Keycloak.Env == nil && s.Keycloak.SecretEnv == nil && s.Keycloak.Features == nil && s.Keycloak.Caches == nil && s.Dataset.Hash == ""
 		}},
 		{"what the child says itself stays", "generation = \"wildfly\"\nkeycloak {\nimage = \"docker.io/jboss/keycloak:11.0.3\"\nenv = { A = \"1\" }\n}\ndataset { hash = \"hashAlgorithm(pbkdf2-sha512)\" }", func(s *scenarios.Scenario) bool {
 			return s.Keycloak.Image == "docker.io/jboss/keycloak:11.0.3" && s.Keycloak.Env["A"] == "1" && len(s.Keycloak.Env) == 1 && s.Dataset.Hash == "hashAlgorithm(pbkdf2-sha512)"
@@ -62,7 +63,7 @@ func TestGenerationOverride(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"-generation wildfly", "left out for wildfly: env KC_LOG_LEVEL; env KC_SECRET; features token-exchange; hash hashAlgorithm(argon2) (the server's default instead)"}
+	want := []string{"-generation wildfly", "left out for wildfly: env KC_LOG_LEVEL; env KC_SECRET; features token-exchange; cache sizes of realms, users; hash hashAlgorithm(argon2) (the server's default instead)"}
 	if got.Generation != "wildfly" || got.Keycloak.Image != scenarios.WildFlyImage || got.Keycloak.RelativePath != "/auth" || !reflect.DeepEqual(got.Overrides, want) {
 		t.Errorf("got %s %+v, %q", got.Generation, got.Keycloak, got.Overrides)
 	}

@@ -32,7 +32,7 @@ func (d *draft) add(e *entry, level int, scope *hclfile.Scope, report *hclfile.R
 		// What was inherited was said for another server; this layer's own
 		// blocks come next.
 		d.changeGeneration(after)
-		for _, path := range []string{"keycloak/image", "keycloak/env", "keycloak/features", "keycloak/relative_path", "dataset/hash"} {
+		for _, path := range []string{"keycloak/image", "keycloak/env", "keycloak/features", "keycloak/providers", "keycloak/caches", "keycloak/relative_path", "dataset/hash"} {
 			d.places.Forget(path)
 		}
 	}
