@@ -77,6 +77,7 @@ var quietSteps = map[reconcile.StepKind]bool{
 	reconcile.StepDirs: true, reconcile.StepFiles: true, reconcile.StepCreate: true, reconcile.StepNetwork: true,
 	reconcile.StepRemove: true, reconcile.StepRemoveNetwork: true, reconcile.StepRemoveFile: true,
 	reconcile.StepRemoveFolder: true, reconcile.StepRemoveEmpty: true,
+	reconcile.StepRoom: true, reconcile.StepName: true, reconcile.StepSwap: true,
 }
 
 // stepWords say what a step is doing, for people.
@@ -84,6 +85,7 @@ var stepWords = map[reconcile.StepKind]string{
 	reconcile.StepPull: "pulling %s", reconcile.StepStop: "stopping %s", reconcile.StepStart: "starting %s",
 	reconcile.StepReady: "waiting until %s is ready", reconcile.StepCluster: "waiting until the nodes form a cluster",
 	reconcile.StepEndpoint: "waiting until %s answers", reconcile.StepBackup: "setting %s aside",
+	reconcile.StepCopy: "copying %s", reconcile.StepDiscard: "removing %s",
 	reconcile.StepRemoveImage: "removing image %s", host.StepKind: "%s",
 }
 
