@@ -161,7 +161,7 @@ func TestChartsHaveTheirData(t *testing.T) {
 		points[c[1]] = max(points[c[1]], len(data.X))
 	}
 	want := map[string]int{
-		"Iterations per second": 150, "Response time of iterations": 150, "Failed iterations per second": 150, "Virtual users at work": 150,
+		"Iterations per second": 150, "Response time of iterations": 150, "Failed iterations per second": 150, "Virtual users": 2, "Connections": 150,
 		"CPU of the containers": 150, "Memory of the containers": 150, "Served at each step": 2, "Response time at each step": 2,
 	}
 	if diff := cmp.Diff(want, points); diff != "" {
@@ -260,7 +260,7 @@ func TestPathsFollowTheSeries(t *testing.T) {
 		{1, 1, "p95", func(s loadtest.Second) float64 { return s.P95 }},
 		{1, 2, "p99", func(s loadtest.Second) float64 { return s.P99 }},
 		{2, 0, "failed", func(s loadtest.Second) float64 { return float64(s.Failed) }},
-		{3, 0, "virtual users", func(s loadtest.Second) float64 { return float64(s.VUs) }},
+		{3, 0, "connections", func(s loadtest.Second) float64 { return float64(s.VUs) }},
 	} {
 		c := charts[tt.chart]
 		if got := c.Lines[tt.line].Name; got != tt.name {

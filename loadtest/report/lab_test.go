@@ -249,6 +249,7 @@ func useCharts(b *browser, charts []*chart) {
 		b.hasValues(i, c, len(c.Data.X)-1)
 		b.press("ArrowLeft")
 		b.hasValues(i, c, max(len(c.Data.X)-2, 0))
+		b.speaks(i, c)
 		b.press("Escape")
 		var rest string
 		b.eval(fmt.Sprintf(`document.querySelectorAll(".chart")[%d].querySelector(".value").textContent`, i), &rest)
@@ -272,6 +273,30 @@ func useCharts(b *browser, charts []*chart) {
 	b.eval(lookScript, &after)
 	if fmt.Sprint(before) != fmt.Sprint(after) {
 		t.Error("after two switches of the axis the page is another one")
+	}
+}
+
+// speaks wants the chart under the keys to announce the values that its legend
+// shows, and no other chart to say a word.
+func (b *browser) speaks(i int, c *chart) {
+	b.t.Helper()
+	var got struct {
+		Live   int
+		Spoken string
+		Values []string
+	}
+	b.eval(fmt.Sprintf(`(() => { const f = document.querySelectorAll(".chart")[%d]; const r = f.querySelector(".readout"); const values = [...f.querySelectorAll(".value")].map((v) => v.textContent); return {live: document.querySelectorAll("[aria-live]").length, spoken: r.getAttribute("aria-live") === "polite" ? r.textContent : "", values}; })()`, i), &got)
+	if got.Live != 1 {
+		b.t.Errorf("%s: %d charts speak at once", c.Title, got.Live)
+	}
+	for j, l := range c.Data.Lines {
+		want := l.Name + " " + got.Values[j]
+		if got.Values[j] == "–" {
+			want = l.Name + " no value"
+		}
+		if !strings.Contains(got.Spoken, want) {
+			b.t.Errorf("%s speaks %q, want %q in it", c.Title, got.Spoken, want)
+		}
 	}
 }
 

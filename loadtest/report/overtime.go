@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/benchctl/benchctl/loadtest"
@@ -184,10 +185,19 @@ func runCharts(r *loadtest.Result, samples sut.Series, points int) []*chart {
 		failed.look = 3
 		charts = append(charts, t.draw("Failed iterations per second", note, rateUnit, []series{failed}))
 	}
-	charts = append(charts, t.draw("Virtual users at work", "connections in open models", countUnit, []series{
-		t.worst("virtual users", t.column(func(s loadtest.Second) float64 { return float64(s.VUs) })),
-	}))
-	return append(charts, containerCharts(r, samples, t)...)
+	return append(append(charts, t.users(r.Test.Load)), containerCharts(r, samples, t)...)
+}
+
+// users draws who sends: virtual users, or the connections that an open model
+// has for its arrivals.
+func (t timeline) users(load loadtest.Load) *chart {
+	title, note := "Virtual users", "at the end of each second"
+	if load.Kind == loadtest.ConstRate || load.Kind == loadtest.Ladder || load.Kind == loadtest.Capacity {
+		title, note = "Connections", "for the arrivals, at the end of each second"
+	}
+	return t.draw(title, note, countUnit, []series{
+		t.worst(strings.ToLower(title), t.column(func(s loadtest.Second) float64 { return float64(s.VUs) })),
+	})
 }
 
 // containerCharts draw CPU and memory on the time axis of the run.
