@@ -226,7 +226,11 @@ func (l *Lab) Restart(ctx context.Context, r RestartOptions) (Restarted, error) 
 			l.opts.Progress(e)
 		}
 	})
-	return Restarted{Components: t.of(plan), Total: l.opts.Now().Sub(began)}, err
+	total := l.opts.Now().Sub(began)
+	if err != nil {
+		err = l.orLost(ctx, err)
+	}
+	return Restarted{Components: t.of(plan), Total: total}, err
 }
 
 // timings collects how long steps took, by step ID.

@@ -2,13 +2,16 @@ package provision
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/benchctl/benchctl/provision/host"
+	"github.com/benchctl/benchctl/provision/lease"
 	"github.com/benchctl/benchctl/provision/reconcile"
+	"github.com/benchctl/benchctl/provision/remote"
 )
 
 // decided is a plan with what it was decided by.
@@ -113,7 +116,28 @@ func (l *Lab) carryOut(ctx context.Context, p decided) error {
 	}
 	e := l.effects(p.desired.Components)
 	e.host = p.host
-	return Execute(ctx, p.plan, l.machine.Name(), e, l.opts.Progress)
+	err := Execute(ctx, p.plan, l.machine.Name(), e, l.opts.Progress)
+	if err == nil {
+		return nil
+	}
+	return l.orLost(ctx, err)
+}
+
+// checkTimeout bounds the question whose the target is after a failure.
+const checkTimeout = 2 * time.Second
+
+// orLost says so where something failed because somebody else took the target
+// meanwhile.
+func (l *Lab) orLost(ctx context.Context, failure error) error {
+	if l.opened == nil || l.opened.lease == nil || errors.Is(failure, lease.ErrLost) || errors.Is(failure, remote.ErrLost) {
+		return failure
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
+	defer cancel()
+	if lost := l.opened.lease.Check(ctx); lost != nil {
+		return fmt.Errorf("%w\n%w", lost, failure)
+	}
+	return failure
 }
 
 // prepare carries out a step on the machine itself.

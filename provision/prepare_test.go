@@ -237,6 +237,8 @@ func TestAbsentEngine(t *testing.T) {
 
 func TestJudgeRootless(t *testing.T) {
 	limited := reconcile.Desired{Lab: "soak", Target: "sut", Components: []reconcile.Component{{Spec: engine.ContainerSpec{CPUSet: "1", MemoryBytes: 1}}}}
+	hosted := limited
+	hosted.Network = reconcile.HostNetwork
 	free := reconcile.Desired{Lab: "soak", Target: "sut", Components: []reconcile.Component{{}}}
 	john := engine.Info{Rootless: true}
 	for _, c := range []struct {
@@ -255,6 +257,7 @@ func TestJudgeRootless(t *testing.T) {
 		{name: "cgroup v2, nothing delegated", facts: remote.Facts{Cgroup: "v2", User: "john", CgroupControllers: []string{"memory", "pids"}}, info: john, d: limited,
 			fail: "john has not been given the cgroup controllers for it (missing: cpuset)"},
 		{name: "cgroup v2", facts: remote.Facts{Cgroup: "v2", User: "john", CgroupControllers: []string{"cpu", "cpuset", "memory"}}, info: john, d: limited, note: "costs CPU time"},
+		{name: "cgroup v2 on the host's network", facts: remote.Facts{Cgroup: "v2", User: "john", CgroupControllers: []string{"cpuset", "memory"}}, info: john, d: hosted, note: "costs little"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			notes, err := judgeRootless(c.facts, c.info, c.d)

@@ -68,6 +68,9 @@ func judgeRootless(f remote.Facts, i engine.Info, d reconcile.Desired) ([]string
 			`set become = "sudo" for the target in the inventory, or, as root, put "[Service]" and "Delegate=cpu cpuset io memory pids" into /etc/systemd/system/user@.service.d/delegate.conf, systemctl daemon-reload, and log in anew`,
 			d.Target, d.Lab, strings.Join(wanted, " and "), f.User, strings.Join(missing, ", "))
 	}
+	if d.Network == reconcile.HostNetwork {
+		return []string{fmt.Sprintf("containers run without root, as %s; with the host's network that costs little", f.User)}, nil
+	}
 	return []string{fmt.Sprintf("containers run without root, as %s: each byte of their network goes through a process in user space, "+
 		"which costs CPU time on the target and hides the clients' addresses. The figures are not those of containers with root; "+
 		`for those, set become = "sudo" or connect as root`, f.User)}, nil

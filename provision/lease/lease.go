@@ -87,12 +87,14 @@ type Lease struct {
 	dir    string
 	token  string
 	number int64
+	// forced tells that somebody has still to learn that it is ours.
+	forced bool
 
 	lost   chan struct{}
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	mu  sync.Mutex
+	mu  sync.Mutex // guards err, and number against Check
 	err error
 }
 
@@ -164,7 +166,9 @@ func (l *Lease) link(ctx context.Context, dir string, v verdict) (bool, error) {
 	}
 	switch said {
 	case "held":
-		l.dir, l.number = dir, v.next
+		l.mu.Lock()
+		l.dir, l.number, l.forced = dir, v.next, l.forced || v.how == howForced
+		l.mu.Unlock()
 		return true, nil
 	case "taken":
 		return false, nil
@@ -181,6 +185,27 @@ func (l *Lease) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
+}
+
+// Check looks whether the lease is still ours, without waiting for the next
+// renewal: what went wrong may have gone wrong because somebody else works on
+// the target. It gives an ErrLost, or nil where it is ours or that can't be
+// told.
+func (l *Lease) Check(ctx context.Context) error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	seen, err := look(ctx, l.m, l.dir)
+	if err != nil {
+		return nil
+	}
+	l.mu.Lock()
+	number := l.number
+	l.mu.Unlock()
+	if seen.highest() <= number {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrLost, l.takenBy(ctx))
 }
 
 // Context gives a context that ends, with Err as its cause, when the lease
@@ -312,8 +337,14 @@ const releaseTimeout = 5 * time.Second
 func (l *Lease) Release(ctx context.Context) error { return l.end(ctx, "keep") }
 
 // Forget lets the lease go and removes its folder from the target: the last
-// deed of a teardown that leaves nothing behind.
-func (l *Lease) Forget(ctx context.Context) error { return l.end(ctx, "forget") }
+// deed of a teardown that leaves nothing behind. A lease that was taken by
+// force is only let go: its former holder would find nothing, and go on.
+func (l *Lease) Forget(ctx context.Context) error {
+	if l.forced {
+		return l.end(ctx, "keep")
+	}
+	return l.end(ctx, "forget")
+}
 
 func (l *Lease) end(ctx context.Context, what string) error {
 	l.cancel()

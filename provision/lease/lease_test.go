@@ -220,6 +220,38 @@ func TestForceWarnsBoth(t *testing.T) {
 	}
 }
 
+// TestCheckAfterForce: who was forced out learns it when it asks, also when
+// the other has done its work and let go by then, leaving nothing else behind.
+func TestCheckAfterForce(t *testing.T) {
+	t.Parallel()
+	m, dir := thisMachine(t), filepath.Join(t.TempDir(), "lease")
+	ann := mustTake(t, m, Request{Owner: someone("ann"), Dir: dir})
+	if err := ann.Check(t.Context()); err != nil {
+		t.Errorf("while it is hers: %v", err)
+	}
+	ben := mustTake(t, m, Request{Owner: someone("ben"), Dir: dir, Force: true})
+	if err := ann.Check(t.Context()); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "ben@laptop") {
+		t.Errorf("while ben has it: %v", err)
+	}
+	if err := ben.Forget(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := ann.Check(t.Context()); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "let it go") {
+		t.Errorf("after ben: %v", err)
+	}
+	if err := ann.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	// Taken in peace, nothing is left of it.
+	cleo := mustTake(t, m, Request{Owner: someone("cleo"), Dir: dir})
+	if err := cleo.Forget(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is there: %v", err)
+	}
+}
+
 // killedHolder gives the owner of a lease whose process was killed with
 // kill -9.
 func killedHolder(t *testing.T, dir string) {
