@@ -426,3 +426,67 @@ func TestBackupTime(t *testing.T) {
 		}
 	}
 }
+
+// withDirectory adds a second component that keeps data.
+func withDirectory(t *testing.T, d Desired) Desired {
+	t.Helper()
+	data := layout.Data("openldap") + "/data"
+	c := Component{Name: "openldap", Kind: KindLDAP,
+		Spec: engine.ContainerSpec{Name: "openldap", Image: "docker.io/osixia/openldap:1.5.0", Network: d.Network,
+			Mounts: []engine.Mount{{Source: data, Target: "/data"}}},
+		Data: &Data{Dirs: []DataDir{{Path: data}}, Key: "users", Format: "OpenLDAP 1.5"}}
+	if err := Seal(d.Lab, &c); err != nil {
+		t.Fatal(err)
+	}
+	d.Components = append(slices.Clone(d.Components), c)
+	return d
+}
+
+// Database and directory belong together: a snapshot of one of them is none,
+// and a lab in which one is of another dataset is not seeded.
+func TestSnapshotOfTwo(t *testing.T) {
+	d, w := withDirectory(t, baseline().desired(t)), bare()
+	p, err := Reconcile(d, w.o, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.carryOut(t, p, len(p.Steps))
+	take, err := TakeSnapshot(d, w.o, seededWith("d1", "k1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cuts(t, w, take, func(at string, c *world) {
+		c.mend(t, noon)
+		both := c.folder("postgresql-snapshot-k1") != nil && c.folder("openldap-snapshot-k1") != nil
+		if c.o.Holds(d, "k1") != both {
+			t.Errorf("%s: there is a snapshot: %t, of %s", at, !both, folderNames(c.o))
+		}
+		again, err := TakeSnapshot(d, c.o, seededWith("d1", "k1"))
+		if err != nil {
+			t.Fatalf("%s: %v", at, err)
+		}
+		c.carryOutData(t, again, len(again.Steps))
+		if !c.o.Holds(d, "k1") || !c.o.SeededWith(d, "d1") {
+			t.Errorf("%s: the second time there is none: %s", at, folderNames(c.o))
+		}
+	})
+	w.carryOutData(t, take, len(take.Steps))
+	for _, name := range []string{"postgresql", "openldap"} {
+		w.folder(name).Marker.Seeded = Seeded{Dataset: "d2"}
+	}
+	back, err := Restore(d, w.o, Restoring{Key: "k1"}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cuts(t, w, back, func(at string, c *world) {
+		c.mend(t, noon)
+		db, ok := c.o.Live("postgresql")
+		dir, there := c.o.Live("openldap")
+		if !ok || !there {
+			t.Fatalf("%s: data is lost: %s", at, folderNames(c.o))
+		}
+		if got, want := c.o.SeededWith(d, "d1"), db.Seeded.Dataset == "d1" && dir.Seeded.Dataset == "d1"; got != want {
+			t.Errorf("%s: seeded %t, with %+v and %+v", at, got, db.Seeded, dir.Seeded)
+		}
+	})
+}
