@@ -1,8 +1,10 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -46,6 +48,10 @@ type ComponentStatus struct {
 	// Since is when it was started, or made where it never was.
 	Since time.Time `json:"since,omitzero"`
 	Ports []string  `json:"ports,omitempty"`
+	// CPUCores is how many processors it keeps busy now, MemoryBytes what it
+	// uses; both nil unless it runs and that was asked (see Lab.Usage).
+	CPUCores    *float64 `json:"cpu_cores,omitempty"`
+	MemoryBytes *int64   `json:"memory_bytes,omitempty"`
 	// Drift says whether it differs from the scenario, DriftCause how; both
 	// are empty when no scenario was given.
 	Drift      *bool  `json:"drift,omitempty"`
@@ -121,6 +127,53 @@ func (l *Lab) describe(ctx context.Context, d reconcile.Desired, o reconcile.Obs
 	return s, nil
 }
 
+// usageInterval is the time over which the use of processors is averaged.
+const usageInterval = time.Second
+
+// Usage adds to a status what its components use of processors and memory.
+// It takes about a second: use is what passes between two readings.
+func (l *Lab) Usage(ctx context.Context, s Status) (Status, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var names []string
+	for _, c := range s.Components {
+		if c.State == "running" {
+			names = append(names, c.Component)
+		}
+	}
+	if len(names) == 0 {
+		return s, nil
+	}
+	samples, err := l.engine.Stats(ctx, names, usageInterval)
+	var first, last engine.StatsSample
+	if err == nil {
+		first, last = <-samples, <-samples
+		err = errors.Join(first.Err, last.Err)
+	}
+	if err == nil && last.Time.IsZero() {
+		// The channel was closed.
+		err = cmp.Or(ctx.Err(), errors.New("the stream ended"))
+	}
+	if err != nil {
+		return s, fmt.Errorf("read what the containers of %s use: %w", l.machine.Name(), err)
+	}
+	s.Components = slices.Clone(s.Components)
+	for i := range s.Components {
+		c := &s.Components[i]
+		before, known := first.Containers[c.Component]
+		now, runs := last.Containers[c.Component]
+		if !runs {
+			continue
+		}
+		c.MemoryBytes = &now.MemoryBytes
+		if passed := last.Time.Sub(first.Time).Seconds(); known && passed > 0 && now.CPUSeconds >= before.CPUSeconds {
+			busy := (now.CPUSeconds - before.CPUSeconds) / passed
+			c.CPUCores = &busy
+		}
+	}
+	return s, nil
+}
+
 // imageOf inspects the image that a container was made from, each once.
 func (l *Lab) imageOf(ctx context.Context, known map[string]engine.Image, c engine.Container) (engine.Image, error) {
 	ref := c.ImageID
@@ -174,7 +227,7 @@ func (s Status) JSON() ([]byte, error) {
 }
 
 // Header of the table that Rows fill.
-var Header = []string{"COMPONENT", "STATE", "SINCE", "IMAGE", "DIGEST", "PORTS", "DRIFT"}
+var Header = []string{"COMPONENT", "STATE", "SINCE", "IMAGE", "DIGEST", "PORTS", "CPU", "MEMORY", "DRIFT"}
 
 // Rows are the table's lines, in the order of Header. now is what "since" is
 // counted from.
@@ -196,9 +249,24 @@ func (s Status) Rows(now time.Time) [][]string {
 				drift = c.DriftCause
 			}
 		}
-		rows = append(rows, []string{c.Component, state, age(now, c.Since), image, shortDigest(c.Digest), strings.Join(c.Ports, " "), drift})
+		rows = append(rows, []string{c.Component, state, age(now, c.Since), image, shortDigest(c.Digest), strings.Join(c.Ports, " "), cores(c.CPUCores), mebibytes(c.MemoryBytes), drift})
 	}
 	return rows
+}
+
+// cores is a number of processors, "" where it is not known.
+func cores(n *float64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*n, 'f', 2, 64)
+}
+
+func mebibytes(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d MiB", *n>>20)
 }
 
 func shortDigest(d string) string {

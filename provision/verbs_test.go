@@ -2,7 +2,9 @@ package provision
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"io"
 	"os"
@@ -95,6 +97,47 @@ func TestStatus(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestUsage: of what runs, how many processors it kept busy between two
+// readings, and its memory.
+func TestUsage(t *testing.T) {
+	in(t, func(t *testing.T, r *rig) {
+		s := twoNodes()
+		mustProvision(t, r.lab(&s))
+		r.engine.SetState("keycloak-server-2", "exited", 1)
+		began := time.Now()
+		r.engine.OnStats(func(name string) engine.Stats {
+			rate := 0.25
+			if name == "keycloak-server-1" {
+				rate = 1.5
+			}
+			return engine.Stats{CPUSeconds: 100 + rate*time.Since(began).Seconds(), MemoryBytes: 512 << 20}
+		})
+		l := r.lab(nil)
+		status, err := l.Status(t.Context())
+		if err == nil {
+			status, err = l.Usage(t.Context(), status)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, row := range status.Rows(time.Now()) {
+			got = append(got, strings.Join([]string{row[0], row[6], row[7]}, " "))
+		}
+		if want := []string{"keycloak-server-1 1.50 512 MiB", "keycloak-server-2  ", "postgresql 0.25 512 MiB", "traefik 0.25 512 MiB"}; !slices.Equal(got, want) {
+			t.Errorf("got %q", got)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := l.Usage(ctx, status); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("cut short: %v", err)
+		}
+		if _, err := r.lab(nil).Usage(t.Context(), Status{}); err != nil {
+			t.Errorf("nothing runs: %v", err)
+		}
+	})
 }
 
 func TestDrift(t *testing.T) {

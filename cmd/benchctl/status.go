@@ -33,6 +33,9 @@ provisioned for, if it is known here.`,
 				if err != nil {
 					return err
 				}
+				if status, err = lab.Usage(ctx, status); err != nil {
+					return err
+				}
 				if status.InUse, err = lab.Holder(ctx); err != nil {
 					return err
 				}

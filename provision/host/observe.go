@@ -72,7 +72,7 @@ type Observed struct {
 const observeScript = `
 LC_ALL=C; export LC_ALL
 PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin; export PATH
-state=$1 sysctls=$2 limits=$3 names=$4 undo=$5; shift 5
+state=$1 sysctls=$2 limits=$3 names=$4 undo=$5 found= cni=; shift 5
 uid=$(id -u)
 echo "uid $uid"
 echo "user $(id -un)"
@@ -89,10 +89,19 @@ if command -v dnf >/dev/null; then manager=dnf; elif command -v apt-get >/dev/nu
 echo "manager $manager"
 for p in podman netavark aardvark-dns iptables nft newuidmap slirp4netns pasta sysctl; do command -v "$p" >/dev/null && echo "has $p"; done
 for d in /usr/local/libexec/podman /usr/local/lib/podman /usr/libexec/podman /usr/lib/podman; do
-  for p in netavark aardvark-dns; do [ -x "$d/$p" ] && echo "has $p"; done
+  for p in netavark aardvark-dns; do [ -x "$d/$p" ] && { echo "has $p"; found=$found$p; }; done
 done
-for d in /usr/libexec/cni /usr/lib/cni /opt/cni/bin; do [ -x "$d/dnsname" ] && echo "has dnsname"; done
-command -v podman >/dev/null && echo "backend $(podman info --format '{{.Host.NetworkBackend}}' 2>/dev/null)"
+for d in /usr/libexec/cni /usr/lib/cni /opt/cni/bin; do
+  [ -d "$d" ] && cni=yes
+  [ -x "$d/dnsname" ] && echo "has dnsname"
+done
+if command -v podman >/dev/null; then
+  # Asking Podman takes longer than all else here.
+  case $cni$found in
+  netavarkaardvark-dns) echo "backend netavark" ;;
+  *) echo "backend $(podman info --format '{{.Host.NetworkBackend}}' 2>/dev/null)" ;;
+  esac
+fi
 manages=$(systemctl is-system-running 2>/dev/null)
 case $manages in ''|offline|unknown) ;; *) echo "systemd yes"
   if [ "$uid" = 0 ]; then set -- --system "$@"; else set -- --user "$@"; fi
