@@ -79,10 +79,10 @@ type chartData struct {
 	Lines  []lineData  `json:"lines"`
 }
 
-// phaseSpan is a stretch of the x axis.
+// phaseSpan is a stretch of the x axis up to the point numbered To.
 type phaseSpan struct {
-	To   float64 `json:"to"`
-	Name string  `json:"name"`
+	To   int    `json:"to"`
+	Name string `json:"name"`
 }
 
 type lineData struct {

@@ -347,6 +347,10 @@ func TestChartGeometry(t *testing.T) {
 	if got := drawChart("t", "", countUnit, nil, 0, 0, nil, nil); len(got.Lines) != 0 {
 		t.Errorf("a chart of nothing: %+v", got)
 	}
+	phases := phaseSpans([]loadtest.Second{{Phase: "warm-up"}, {Phase: "warm-up"}, {Phase: "warm-up"}, {Phase: "steady"}, {Phase: "steady"}, {Phase: "drain"}}, 2)
+	if diff := cmp.Diff([]phaseSpan{{1, "warm-up"}, {2, "steady"}, {2, "drain"}}, phases); diff != "" {
+		t.Errorf("phases of points of two seconds (-want +got):\n%s", diff)
+	}
 	want := []band{{Left: 0, Width: 50, Name: "warm-up"}, {Left: 75, Width: 25, Name: "drain"}}
 	got := bands([]loadtest.Second{{T: 0, Phase: "warm-up"}, {T: 1, Phase: "warm-up"}, {T: 2, Phase: "steady"}, {T: 3, Phase: "drain"}, {T: 4, Phase: "drain"}})
 	if diff := cmp.Diff(want, got); diff != "" {

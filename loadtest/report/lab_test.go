@@ -9,6 +9,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -59,9 +61,11 @@ func manySteps(n int, kind string) *loadtest.Result {
 				phase = "warm-up"
 			}
 			r.Series = append(r.Series, loadtest.Second{
-				T: float64(12*i + second), Length: 1, Phase: phase, Started: int64(rate), Completed: int64(s.Rate.Completed), VUs: 8, P50: 3, P95: 8, P99: 20 + float64(i),
+				T: 12.01*float64(i) + float64(second), Length: 1, Phase: phase, Started: int64(rate), Completed: int64(s.Rate.Completed), VUs: 8, P50: 3, P95: 8, P99: 20 + float64(i),
 			})
 		}
+		// The last answers of a step come after its end.
+		r.Series = append(r.Series, loadtest.Second{T: 12.01*float64(i) + 12, Length: 0.01, Phase: "drain", Completed: 1, P50: 3, P95: 3, P99: 3})
 		r.Steps = append(r.Steps, s)
 	}
 	return r
@@ -249,7 +253,13 @@ func useCharts(b *browser, charts []*chart) {
 		b.hasValues(i, c, len(c.Data.X)-1)
 		b.press("ArrowLeft")
 		b.hasValues(i, c, max(len(c.Data.X)-2, 0))
-		b.speaks(i, c)
+		b.speaks(i, c, max(len(c.Data.X)-2, 0))
+		// Every point can be reached, however near to another one.
+		var reached string
+		b.eval(`(() => { const a = document.activeElement; const key = (key) => a.dispatchEvent(new KeyboardEvent("keydown", {key})); key("Home"); for (let i = 0; i < a.ariaValueMax; i++) key("ArrowRight"); return a.ariaValueNow; })()`, &reached)
+		if reached != strconv.Itoa(len(c.Data.X)-1) {
+			t.Errorf("%s: the keys come to point %s of %d", c.Title, reached, len(c.Data.X)-1)
+		}
 		b.press("Escape")
 		var rest string
 		b.eval(fmt.Sprintf(`document.querySelectorAll(".chart")[%d].querySelector(".value").textContent`, i), &rest)
@@ -276,18 +286,17 @@ func useCharts(b *browser, charts []*chart) {
 	}
 }
 
-// speaks wants the chart under the keys to announce the values that its legend
-// shows, and no other chart to say a word.
-func (b *browser) speaks(i int, c *chart) {
+// speaks wants the chart under the keys to tell a screen reader the point and
+// the values that its legend shows.
+func (b *browser) speaks(i int, c *chart, point int) {
 	b.t.Helper()
 	var got struct {
-		Live   int
-		Spoken string
-		Values []string
+		Role, Now, Most, Spoken string
+		Values                  []string
 	}
-	b.eval(fmt.Sprintf(`(() => { const f = document.querySelectorAll(".chart")[%d]; const r = f.querySelector(".readout"); const values = [...f.querySelectorAll(".value")].map((v) => v.textContent); return {live: document.querySelectorAll("[aria-live]").length, spoken: r.getAttribute("aria-live") === "polite" ? r.textContent : "", values}; })()`, i), &got)
-	if got.Live != 1 {
-		b.t.Errorf("%s: %d charts speak at once", c.Title, got.Live)
+	b.eval(fmt.Sprintf(`(() => { const a = document.activeElement; return {role: a.role, now: a.ariaValueNow, most: a.ariaValueMax, spoken: a.ariaValueText, values: [...document.querySelectorAll(".chart")[%d].querySelectorAll(".value")].map((v) => v.textContent)}; })()`, i), &got)
+	if got.Role != "slider" || got.Now != strconv.Itoa(point) || got.Most != strconv.Itoa(len(c.Data.X)-1) {
+		b.t.Errorf("%s: %s at %s of %s, want a slider at %d of %d", c.Title, got.Role, got.Now, got.Most, point, len(c.Data.X)-1)
 	}
 	for j, l := range c.Data.Lines {
 		want := l.Name + " " + got.Values[j]
@@ -322,14 +331,15 @@ func (b *browser) hasValues(i int, c *chart, point int) {
 	if c.Data.Labels != nil {
 		where = c.Data.Labels[point]
 	} else {
-		where = clock(c.Data.X[point])
+		span := slices.IndexFunc(c.Data.Phases, func(p phaseSpan) bool { return point <= p.To })
+		where = clock(sent(b.t, c.Data.X[point])) + ", " + c.Data.Phases[span].Name
 	}
 	var got []string
 	var readout string
 	for deadline := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		b.eval(fmt.Sprintf(`[...document.querySelectorAll(".chart")[%d].querySelectorAll(".value")].map((v) => v.textContent)`, i), &got)
 		b.eval(fmt.Sprintf(`document.querySelectorAll(".chart")[%d].querySelector(".readout").textContent`, i), &readout)
-		if fmt.Sprint(got) == fmt.Sprint(want) && strings.HasPrefix(readout, where) {
+		if fmt.Sprint(got) == fmt.Sprint(want) && readout == where {
 			return
 		}
 		if time.Now().After(deadline) {

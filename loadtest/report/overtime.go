@@ -140,7 +140,7 @@ func (t timeline) draw(title, note string, u unit, lines []series) *chart {
 		note += fmt.Sprintf("; a point stands for %s s", number(t.wide))
 	}
 	c := drawChart(title, note, u, t.x, t.from, t.to, nil, lines)
-	c.Bands, c.XTicks, c.Data.Phases = bands(t.seconds), timeTicks(t.from, t.to), phaseSpans(t.seconds)
+	c.Bands, c.XTicks, c.Data.Phases = bands(t.seconds), timeTicks(t.from, t.to), phaseSpans(t.seconds, t.n)
 	return c
 }
 
@@ -299,14 +299,15 @@ func stepOfSeconds(r *loadtest.Result) []int {
 	return out
 }
 
-// phaseSpans are all phases in their order.
-func phaseSpans(seconds []loadtest.Second) []phaseSpan {
+// phaseSpans are all phases in their order, by points of n seconds: that of a
+// point is that of its first second.
+func phaseSpans(seconds []loadtest.Second, n int) []phaseSpan {
 	var out []phaseSpan
 	for i, s := range seconds {
 		if i == 0 || seconds[i-1].Phase != s.Phase {
 			out = append(out, phaseSpan{Name: oneLine(s.Phase)})
 		}
-		out[len(out)-1].To = s.T
+		out[len(out)-1].To = i / max(n, 1)
 	}
 	return out
 }

@@ -73,14 +73,11 @@
         });
         readout.textContent = "";
         if (i >= 0) {
-          const phase = (data.phases || []).find((p) => data.x[i] <= p.to);
+          const phase = (data.phases || []).find((p) => i <= p.to);
           readout.textContent = data.labels ? data.labels[i] : clock(data.x[i]) + (phase ? ", " + phase.name : "");
-          // The legend shows the values; those who hear the page get them here.
-          const values = document.createElement("span");
-          values.className = "spoken";
-          values.textContent = ": " + spoken.join(", ");
-          readout.append(values);
         }
+        area.setAttribute("aria-valuenow", Math.max(i, 0));
+        area.setAttribute("aria-valuetext", i >= 0 ? readout.textContent + ": " + spoken.join(", ") : "arrow keys walk along the chart");
       },
       showX(x) {
         let near = 0;
@@ -93,6 +90,9 @@
     // Charts over the same axis follow each other.
     const along = () => group.filter((c) => !c.data.labels === !data.labels && c.data.to === data.to);
     const move = (x) => along().forEach((c) => c.showX(x));
+    // The last answers of a step are a point beside the next one, at the same
+    // place as the page has it: keys go by number.
+    const step = (i) => along().forEach((c) => (c.data.x.length === data.x.length ? c.show(i) : c.showX(data.x[i])));
     const leave = () => along().forEach((c) => c.show(-1));
     const follow = (event) => {
       const r = area.getBoundingClientRect();
@@ -103,19 +103,14 @@
     area.addEventListener("pointerleave", (event) => {
       if (event.pointerType !== "touch") leave();
     });
-    // All charts of a run follow the cursor; only the one with the keys speaks.
-    area.addEventListener("focus", () => readout.setAttribute("aria-live", "polite"));
-    area.addEventListener("blur", () => {
-      readout.removeAttribute("aria-live");
-      leave();
-    });
+    area.addEventListener("blur", leave);
     area.addEventListener("keydown", (event) => {
       const last = data.x.length - 1;
       const to = { ArrowLeft: Math.max(at - 1, 0), ArrowRight: Math.min(at + 1, last), Home: 0, End: last }[event.key];
       if (event.key === "Escape") leave();
       if (to === undefined) return;
       event.preventDefault();
-      move(data.x[to]);
+      step(to);
     });
     keys.forEach((key, n) => {
       key.disabled = false;
@@ -125,6 +120,12 @@
         shapes[n].style.display = shown ? "" : "none";
       });
     });
+    // To those who hear the page a chart is a picture without a script, and with
+    // one a slider, whose keys reach the page and whose values are read out.
+    area.setAttribute("role", "slider");
+    area.setAttribute("aria-valuemin", 0);
+    area.setAttribute("aria-valuemax", data.x.length - 1);
+    chart.show(-1);
     if (data.unit === "ms") addLogarithm(figure, data, shapes, share);
     group.push(chart);
   }
