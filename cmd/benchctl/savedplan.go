@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -38,7 +39,10 @@ func (a *app) provisionSaved(ctx context.Context, fs *flag.FlagSet, f *scenarioF
 	}
 	defer lab.Close()
 	lab = lab.WithData(saved.Saved.Data)
-	if err := lab.ProvisionSaved(ctx, saved); err != nil {
+	switch err := lab.ProvisionSaved(ctx, saved); {
+	case errors.Is(err, provision.ErrStale):
+		return err
+	case err != nil:
 		return a.withRemains(lab, err)
 	}
 	if err := a.showPlan(saved.Plan, asJSON); err != nil || asJSON {
