@@ -64,14 +64,34 @@ func (a *app) ours(ctx context.Context, lab *provision.Lab, names []string) erro
 // showLogs writes whole lines, each with its component in front where there
 // are several.
 func (a *app) showLogs(ctx context.Context, lab *provision.Lab, names []string, opts engine.LogOptions) error {
+	if len(names) == 0 {
+		var err error
+		if names, err = lab.Components(ctx); err != nil {
+			return err
+		}
+	}
 	var out sync.Mutex
 	return lab.Logs(ctx, names, opts, func(component string) (io.WriteCloser, error) {
-		prefix := ""
-		if len(names) != 1 {
-			prefix = fmt.Sprintf("%-18s │ ", component)
-		}
-		return &lineWriter{to: a.stdout, lock: &out, prefix: prefix}, nil
+		return &lineWriter{to: a.stdout, lock: &out, prefix: logPrefix(names, component, a.colour(a.stdout))}, nil
 	})
+}
+
+// logColours tell components apart: SGR codes that can be read on light and
+// dark (ECMA-48, 8.3.117).
+var logColours = []int{36, 33, 35, 32, 34, 31}
+
+// logPrefix stands before each line of a component's log; it is empty where
+// there is only one.
+func logPrefix(names []string, component string, colour bool) string {
+	if len(names) == 1 {
+		return ""
+	}
+	text := fmt.Sprintf("%-18s │ ", component)
+	if !colour {
+		return text
+	}
+	i := max(slices.Index(names, component), 0) % len(logColours)
+	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", logColours[i], text)
 }
 
 // lineWriter writes whole lines to a shared writer.
