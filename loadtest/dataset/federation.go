@@ -62,20 +62,12 @@ const (
 // so that their first logins don't. One call takes as long as it takes: 10,000
 // users were a minute. It gives the number of users that are new.
 func (a *admin) synchronise(ctx context.Context, realm string) (added int, err error) {
-	var list []component
-	path := realmPath(realm) + "/components?type=" + url.QueryEscape(storageProvider)
-	if _, err := a.call(ctx, http.MethodGet, path, nil, &list); err != nil {
-		return 0, fmt.Errorf("list the directories of %s: %w", realm, err)
-	}
-	if len(list) == 0 {
-		return 0, fmt.Errorf("realm %s has no directory; was it changed since it was made?", realm)
+	list, err := a.directories(ctx, realm)
+	if err != nil {
+		return 0, err
 	}
 	for _, c := range list {
-		err := a.tryDirectory(ctx, realm, c)
-		var r syncResult
-		if err == nil {
-			r, err = a.synchroniseOne(ctx, realm, c.ID)
-		}
+		r, err := a.synchroniseOne(ctx, realm, c.ID)
 		if err == nil && r.Failed > 0 {
 			err = fmt.Errorf("%d users could not be taken over (%s); the server's log says why", r.Failed, r.Status)
 		}
@@ -87,6 +79,27 @@ func (a *admin) synchronise(ctx context.Context, realm string) (added int, err e
 	return added, nil
 }
 
+// directories lists where a realm has its users from. The server is asked to log
+// in to each: a synchronisation with one that can't be reached, or refuses, is a
+// success with no users, and servers of before 17 can't import clients then,
+// without saying why.
+func (a *admin) directories(ctx context.Context, realm string) ([]component, error) {
+	var list []component
+	path := realmPath(realm) + "/components?type=" + url.QueryEscape(storageProvider)
+	if _, err := a.call(ctx, http.MethodGet, path, nil, &list); err != nil {
+		return nil, fmt.Errorf("list the directories of %s: %w", realm, err)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("realm %s has no directory; was it changed since it was made?", realm)
+	}
+	for _, c := range list {
+		if err := a.tryDirectory(ctx, realm, c); err != nil {
+			return nil, fmt.Errorf("take the users of directory %s into %s: %w", c.Name, realm, err)
+		}
+	}
+	return list, nil
+}
+
 // findStale looks in each realm whose users are all there whether one that came
 // from a directory can log in. A directory that was made anew gives its users
 // other IDs, under which the server no longer finds them.
@@ -96,7 +109,8 @@ func (a *admin) findStale(ctx context.Context, s Spec, found []realmState) error
 			continue
 		}
 		_, err := a.tryLogin(ctx, s, r.want)
-		if isStatus(err, http.StatusBadRequest) || isStatus(err, http.StatusUnauthorized) {
+		// Servers of before 17 hide a user whose entry they don't find.
+		if isStatus(err, http.StatusBadRequest) || isStatus(err, http.StatusUnauthorized) || errors.Is(err, errNotThere) {
 			found[i].stale = true
 		} else if err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
@@ -105,10 +119,8 @@ func (a *admin) findStale(ctx context.Context, s Spec, found []realmState) error
 	return nil
 }
 
-// tryDirectory has the server log in to a directory. It is asked because a
-// synchronisation with one that can't be reached, or refuses, is a success with
-// no users.
-func (a *admin) tryDirectory(ctx context.Context, realm string, c component) error {
+// tryDirectory has the server log in to a directory.
+func (a *admin) tryDirectory(ctx context.Context, realm string, c component) (err error) {
 	if c.ProviderID != "ldap" {
 		return nil
 	}
@@ -118,11 +130,19 @@ func (a *admin) tryDirectory(ctx context.Context, realm string, c component) err
 			try[name] = value
 		}
 	}
-	body, err := json.Marshal(try)
-	if err != nil {
-		return err
+	for {
+		var body []byte
+		if body, err = json.Marshal(try); err != nil {
+			return err
+		}
+		_, err = a.call(ctx, http.MethodPost, realmPath(realm)+"/testLDAPConnection", body, nil)
+		// 9.0 is asked without how to log in: it knows one way only.
+		field := refusedField(err, "TestLdapConnectionRepresentation")
+		if _, sent := try[field]; !sent {
+			break
+		}
+		delete(try, field)
 	}
-	_, err = a.call(ctx, http.MethodPost, realmPath(realm)+"/testLDAPConnection", body, nil)
 	if err != nil && !isStatus(err, http.StatusNotFound) && !isStatus(err, http.StatusUnsupportedMediaType) {
 		return fmt.Errorf("the server can't log in to %s as %s; check that the directory is up, and the name and the password: %w", c.setting("connectionUrl"), c.setting("bindDn"), err)
 	}

@@ -271,6 +271,11 @@ func (m *importer) fill(ctx context.Context, a action) error {
 		m.result.Actions = append(m.result.Actions, "filled "+a.realm+": "+a.cause)
 		m.mu.Unlock()
 	}
+	if a.want.template.federated && a.clients > 0 {
+		if _, err := m.directories(ctx, a.realm); err != nil {
+			return err
+		}
+	}
 	if err := m.batches(ctx, "clients", a.clients, func(ctx context.Context, from, to int) error {
 		return m.importClients(ctx, a.want, from, to, fresh)
 	}); err != nil {

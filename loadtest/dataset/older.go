@@ -60,18 +60,27 @@ func fit(realm map[string]json.RawMessage, unknown []string) error {
 	return nil
 }
 
-// unrecognized is how servers before release 26 refuse a field.
-var unrecognized = regexp.MustCompile(`^Unrecognized field "([A-Za-z0-9_]+)" \(class org\.keycloak\.representations\.idm\.RealmRepresentation\)`)
+// unrecognized is how servers of before release 26 refuse a field.
+var unrecognized = regexp.MustCompile(`^Unrecognized field "([A-Za-z0-9_]+)" \(class org\.keycloak\.representations\.idm\.([A-Za-z]+)\)`)
 
-// unknownField is the field that a server refused a realm for, if it can be
-// left out; empty for any other error.
-func unknownField(err error) string {
+// refusedField is the field that a server refused a body of a kind for; empty
+// for any other error.
+func refusedField(err error, kind string) string {
 	e := new(statusError)
 	if !errors.As(err, &e) || e.status != http.StatusBadRequest {
 		return ""
 	}
-	if m := unrecognized.FindStringSubmatch(strings.TrimSpace(e.body)); m != nil && laterFields[m[1]] {
+	if m := unrecognized.FindStringSubmatch(strings.TrimSpace(e.body)); m != nil && m[2] == kind {
 		return m[1]
+	}
+	return ""
+}
+
+// unknownField is the field that a server refused a realm for, if it can be
+// left out; empty for any other error.
+func unknownField(err error) string {
+	if field := refusedField(err, "RealmRepresentation"); laterFields[field] {
+		return field
 	}
 	return ""
 }

@@ -86,3 +86,25 @@ func TestOwnIDs(t *testing.T) {
 		})
 	}
 }
+
+func TestRefusedField(t *testing.T) {
+	refuse := func(status int, body string) error { return &statusError{status: status, body: body} }
+	tests := []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"refused", refuse(400, ` Unrecognized field "authType" (class org.keycloak.representations.idm.TestLdapConnectionRepresentation), not marked as ignorable`), "authType"},
+		{"of another kind", refuse(400, `Unrecognized field "authType" (class org.keycloak.representations.idm.UserRepresentation), not marked as ignorable`), ""},
+		{"another status", refuse(500, `Unrecognized field "authType" (class org.keycloak.representations.idm.TestLdapConnectionRepresentation)`), ""},
+		{"another reason", refuse(400, `{"error":"LDAP test error"}`), ""},
+		{"no error", nil, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := refusedField(tt.err, "TestLdapConnectionRepresentation"); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

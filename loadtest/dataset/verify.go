@@ -100,6 +100,8 @@ func (r realmState) compare() error {
 	return nil
 }
 
+var errNotThere = errors.New("is not there")
+
 // tryLogin logs the last user of a realm in at its first client and out again;
 // same tells whether the stored credential is what it was before; a user from a
 // directory has none.
@@ -114,7 +116,7 @@ func (a *admin) tryLogin(ctx context.Context, s Spec, in *wanted) (same bool, er
 		return false, err
 	}
 	if id == "" {
-		return false, fmt.Errorf("user %s is not there", user)
+		return false, fmt.Errorf("user %s %w", user, errNotThere)
 	}
 	stored := func() (string, error) {
 		if in.template.federated {

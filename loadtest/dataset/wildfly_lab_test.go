@@ -14,6 +14,7 @@ func TestLabWildFly(t *testing.T) {
 	l := dataset.StartWildFly(t)
 	l.Sub(t, "the hash of the published series", func(t *testing.T) { publishedHash(t, l) })
 	l.Sub(t, "every flow", func(t *testing.T) { everyFlow(t, l, "PERMISSION_TOKEN") })
+	l.Sub(t, "users of a directory", func(t *testing.T) { fromDirectory(t, l) })
 }
 
 // publishedHash: the server's default is computed here, byte for byte.
