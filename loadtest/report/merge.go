@@ -45,9 +45,44 @@ func MergeAll(results []Results) (Results, error) {
 }
 
 // Merge adds runs of one test up. Runs that overlap in time are taken as
-// injectors of one load: their rates add. Others are taken as repeats: their
-// measured times add. Series and whole-run figures are left out.
+// injectors of one load: their rates add. Others, and groups of such, are taken
+// as repeats: their measured times add. Series and whole-run figures are left
+// out.
 func Merge(runs []Run) (*loadtest.Result, error) {
+	groups := together(runs)
+	if len(groups) < 2 || len(groups) == len(runs) {
+		return merge(runs)
+	}
+	repeats := make([]Run, len(groups))
+	for i, group := range groups {
+		r, err := merge(group)
+		if err != nil {
+			return nil, err
+		}
+		repeats[i] = group[0]
+		repeats[i].Result = r
+	}
+	return merge(repeats)
+}
+
+// together groups runs by whether they were at work at the same time.
+func together(runs []Run) [][]Run {
+	sorted := slices.Clone(runs)
+	slices.SortStableFunc(sorted, func(a, b Run) int { return a.Result.Started.Compare(b.Result.Started) })
+	var groups [][]Run
+	for _, run := range sorted {
+		last := len(groups) - 1
+		if last >= 0 && overlap(append(slices.Clone(groups[last]), run)) {
+			groups[last] = append(groups[last], run)
+			continue
+		}
+		groups = append(groups, []Run{run})
+	}
+	return groups
+}
+
+// merge adds runs up that are all injectors of one load, or all repeats.
+func merge(runs []Run) (*loadtest.Result, error) {
 	if len(runs) == 0 {
 		return nil, errors.New("there are no runs to merge")
 	}
@@ -95,7 +130,7 @@ func mergeable(a, b Run) error {
 		what string
 		a, b any
 	}{
-		{"flow", x.Flow, y.Flow}, {"mix", x.Mix, y.Mix}, {"load model", x.Load.Kind, y.Load.Kind},
+		{"URL", x.URL, y.URL}, {"flow", x.Flow, y.Flow}, {"mix", x.Mix, y.Mix}, {"load model", x.Load.Kind, y.Load.Kind},
 	} {
 		if !reflect.DeepEqual(f.a, f.b) {
 			return fmt.Errorf("%s and %s can't be merged: the %s is %v in one and %v in the other", a.Path, b.Path, f.what, f.a, f.b)
@@ -393,7 +428,7 @@ func judgeMerged(m *loadtest.Result, runs []Run) {
 			continue // of a later version, whose meaning is not known here
 		}
 		value, known := thresholdFigure(m, t)
-		result := loadtest.ThresholdResult{Expression: expression, Value: value, OK: known && t.Holds(value)}
+		result := loadtest.ThresholdResult{Expression: expression, Value: value, OK: known && t.Holds(value), NoData: !known}
 		m.Thresholds = append(m.Thresholds, result)
 		if result.OK {
 			continue
@@ -420,6 +455,10 @@ func thresholdFigure(m *loadtest.Result, t threshold.Threshold) (float64, bool) 
 	switch {
 	case t.Metric == threshold.Rate && t.Unit == threshold.Percent:
 		target := m.Rate.Target
+		if target > 0 && m.Test.Load.Arrivals == loadtest.Poisson {
+			// What the dice gave, which is no fault of the server.
+			target = m.Rate.Started
+		}
 		if target > 0 && len(m.Test.Mix) > 0 && t.Operation != "" {
 			// Of a mix an operation has but its share.
 			target = float64(op.Requests) / m.MeasuredS

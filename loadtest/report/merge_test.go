@@ -137,6 +137,23 @@ func TestMergeCountsDroppedStarts(t *testing.T) {
 	}
 }
 
+// TestMergeInjectorsAndRepeats adds the rates of those at the same time, and the
+// times of those after each other.
+func TestMergeInjectorsAndRepeats(t *testing.T) {
+	later := started.Add(10 * time.Minute)
+	m, err := Merge([]Run{measured(t, started, 1, 100, 1000), measured(t, later, 1, 100, 1000), measured(t, started, 1, 100, 1000), measured(t, later, 1, 100, 1000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "measured", m.MeasuredS, 120, 0)
+	near(t, "target", m.Rate.Target, 200, 1e-9)
+	near(t, "completed", m.Rate.Completed, 180, 1e-9)
+	near(t, "p50", m.Iterations.ResponseMS.P50, 50, 0.03)
+	if m.Iterations.Requests != 4*1001 {
+		t.Errorf("%d requests", m.Iterations.Requests)
+	}
+}
+
 func TestMergeKeepsDoubts(t *testing.T) {
 	a, b := measured(t, started, 1, 10, 100), measured(t, started.Add(time.Hour), 1, 10, 100)
 	b.Result.Verdict, b.Result.Reasons = loadtest.Invalid, []string{"generator-limited"}
