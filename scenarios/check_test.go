@@ -143,6 +143,7 @@ func TestFaults(t *testing.T) {
 		"threshold block attribute":   {test(jwks + "threshold \"p95 < 1s\" { abrt = true }" + fine), `a.hcl:4:24: unknown attribute "abrt" in threshold "p95 < 1s"`, `Did you mean "abort"?`},
 		"share above all":             {test(jwks + "stop_errors = \"150%\"" + fine), `a.hcl:4:15: stop_errors: "150%" is no share`, `"50%"`},
 		"negative share":              {test("flow = \"login\"\nlogout_share = -0.1" + fine), `logout_share: "-0.1" is no share`, ""},
+		"operation of no refusals":    {test("flow = \"login\"\nthresholds = [\"refused: p95 < 1s\"]" + fine), `makes no operation "refused"`, ""},
 		"logouts without logins":      {test(jwks + "logout_share = 0.1" + fine), `a.hcl:4:16: logout_share: there is no login in test "t"`, `flow = "login"`},
 		"bad logins without logins":   {test("mix = { jwks = 1, refresh = 1 }\nbad_login_share = 0.1" + fine), `a.hcl:4:19: bad_login_share: there is no login in test "t"`, ""},
 		"client authentication":       {test(jwks + "client_auth = \"jwt\"" + fine), `client_auth: unknown value "jwt"`, "post, basic"},

@@ -117,6 +117,12 @@ func (t Test) Operations() []string {
 	var names []string
 	for _, f := range t.Flows() {
 		names = append(names, f.Operations...)
+		if f.Name == "login" && t.BadLoginShare > 0 {
+			names = append(names, "refused")
+		}
+		if f.Name == "login" && t.LogoutShare > 0 {
+			names = append(names, "logout")
+		}
 	}
 	return names
 }

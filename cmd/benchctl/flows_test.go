@@ -27,3 +27,21 @@ func TestFlowsAreThoseOfTheEngine(t *testing.T) {
 		t.Errorf("flows of the engine:  %v\nflows of scenarios: %v", engine, known)
 	}
 }
+
+// What a test's settings add to a login is known to both as well.
+func TestOperationsOfLoginsAreThoseOfTheEngine(t *testing.T) {
+	for _, share := range []struct{ logout, bad float64 }{{0, 0}, {0.5, 0}, {0, 0.5}, {0.5, 0.5}} {
+		plan, err := oidc.NewPlan(nil, oidc.Options{
+			Scope: "openid", ClientAuth: oidc.AuthPost, RedirectURI: "http://dummy/url", LogoutShare: share.logout, BadLoginShare: share.bad,
+		}, []string{oidc.Login})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := scenarios.Test{Flow: oidc.Login, LogoutShare: share.logout, BadLoginShare: share.bad}.Operations()
+		want := slices.Sorted(slices.Values(plan.Operations))
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%+v: %v in scenarios, %v in the engine", share, got, want)
+		}
+	}
+}
