@@ -64,6 +64,9 @@ func (e *engine) result(started time.Time, segments []*segment, cause error) *Re
 			r.Steps = append(r.Steps, s.asStep(e.Load.Kind))
 		}
 		missed = e.missedSteps(segments, best)
+		if e.Load.Kind == Capacity && best.sustained() && e.Load.MaxRate > 0 && best.stage.rate >= e.Load.MaxRate {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("the search ended at max_rate, which was sustained: the limit is above %.4g/s", e.Load.MaxRate))
+		}
 	} else {
 		missed = best.missed
 	}
@@ -167,8 +170,8 @@ func interruption(cause error) (interrupted, early []string) {
 		return nil, nil
 	case errors.As(cause, &a):
 		return nil, a.reasons
-	case errors.Is(cause, errTargetGone):
-		return []string{fmt.Sprintf("the target is gone: nothing but failed connections for %s", goneAfter)}, nil
+	case errors.Is(cause, errTargetGone), errors.Is(cause, errTargetSilent):
+		return []string{cause.Error()}, nil
 	case errors.Is(cause, context.Canceled), errors.Is(cause, context.DeadlineExceeded):
 		return []string{"cut short before its end"}, nil
 	}

@@ -201,8 +201,8 @@ var loadChecks = map[string]func(l Load, wrong func(string, ...any)){
 		if l.Rate > 0 && l.Rate < pace.LowestHeight {
 			wrong("rate %g: a search begins at %g per second at least; below it tells nothing", l.Rate, pace.LowestHeight)
 		}
-		if l.MaxRate != 0 && !(l.MaxRate >= l.Rate) || math.IsInf(l.MaxRate, 0) {
-			wrong("max_rate %g: it can't be below rate %g, where the search begins, nor without end", l.MaxRate, l.Rate)
+		if l.MaxRate != 0 && !(l.MaxRate >= l.Rate && l.MaxRate <= mostRate) {
+			wrong("max_rate %g: it can't be below rate %g, where the search begins, nor above %d", l.MaxRate, l.Rate, mostRate)
 		}
 		if !(l.Precision >= 0 && l.Precision < 1) {
 			wrong("precision %g: it is a share between 0 and 1", l.Precision)
@@ -213,8 +213,8 @@ var loadChecks = map[string]func(l Load, wrong func(string, ...any)){
 			wrong("no steps: a ladder needs the rates to climb, as in [250, 300, 350]")
 		}
 		for _, r := range l.Steps {
-			if !(r > 0) || math.IsInf(r, 0) {
-				wrong("step %g: a rate must be more than 0 per second", r)
+			if !(r > 0 && r <= mostRate) {
+				wrong("step %g: a rate must be more than 0 per second, and %d at most", r, mostRate)
 			}
 		}
 	},
@@ -257,9 +257,12 @@ var onlyOf = []struct {
 	{"requests", []string{Connections}, func(l Load) bool { return l.Requests != 0 }},
 }
 
+// mostRate is above what any generator can send from one machine.
+const mostRate = 1_000_000
+
 func checkRate(l Load, wrong func(string, ...any)) {
-	if !(l.Rate > 0) || math.IsInf(l.Rate, 0) {
-		wrong("rate %g: it must be more than 0 per second", l.Rate)
+	if !(l.Rate > 0 && l.Rate <= mostRate) {
+		wrong("rate %g: it must be more than 0 per second, and %d at most", l.Rate, mostRate)
 	}
 }
 

@@ -2,7 +2,6 @@ package loadtest
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,8 +24,11 @@ const (
 	hopelessClasses = 3
 )
 
-// errTargetGone ends a run early.
-var errTargetGone = errors.New("the target is gone")
+// These end a run early.
+var (
+	errTargetGone   = fmt.Errorf("the target is gone: nothing but failed connections for %s", goneAfter)
+	errTargetSilent = fmt.Errorf("the target is silent: nothing was answered for %s longer than a request may take", goneAfter)
+)
 
 // aborted ends a run early: a threshold of AbortOn was missed, or there was no
 // hope left.
@@ -44,7 +46,7 @@ func (w *watcher) checkAbort(st *stage, now time.Duration) {
 	t := w.e.rec.totals()
 	seen.to, seen.done[1], seen.served[1], seen.use[1] = now, t.done, t.served(), seen.use[0]
 	seg := w.e.segmentOf(st, seen)
-	_, missed := judge(w.abort, judgedOn{rate: seg.rate, dropped: seg.use.Dropped, iterations: seg.iterations, operations: seg.operations, seconds: seen.seconds(), mix: len(w.e.Mix) > 0})
+	_, missed := judge(w.abort, judgedOn{rate: seg.rate, dropped: seg.use.Dropped, iterations: seg.iterations, operations: seg.operations, seconds: seen.seconds(), mix: len(w.e.Mix) > 0, random: w.e.Load.Arrivals == Poisson})
 	for i, m := range missed {
 		missed[i] = "ended early on " + m
 	}
@@ -53,10 +55,17 @@ func (w *watcher) checkAbort(st *stage, now time.Duration) {
 	}
 }
 
-// checkGone ends the run when for a while every iteration failed to connect,
+// checkGone looks only while load is sent: what waits in line for a connection
+// after that is given up without having been sent.
+//
+// It ends the run when for a while every iteration failed to connect,
 // or when for longer than a request may take nothing succeeded, though there
 // was something to answer, and what failed did so for want of an answer.
-func (w *watcher) checkGone(t *totals, now time.Duration) {
+func (w *watcher) checkGone(st *stage, t *totals, now time.Duration) {
+	if now > st.origin-w.e.origin+st.shape.Total()+time.Second {
+		w.refusing, w.silent = 0, 0
+		return
+	}
 	since := func(c stats.Class) int64 { return t.classes[c] - w.last.classes[c] }
 	done := t.done - w.last.done
 	refused := since(stats.Connect)
@@ -73,8 +82,11 @@ func (w *watcher) checkGone(t *totals, now time.Duration) {
 	if w.silent == 0 {
 		w.silent = max(w.lastAt, 1)
 	}
-	if w.refusing > 0 && now-w.refusing >= goneAfter || now-w.silent >= goneAfter+w.e.Timeout.Duration() {
+	switch {
+	case w.refusing > 0 && now-w.refusing >= goneAfter:
 		w.cancel(errTargetGone)
+	case now-w.silent >= goneAfter+w.e.Timeout.Duration():
+		w.cancel(errTargetSilent)
 	}
 }
 

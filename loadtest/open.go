@@ -99,11 +99,12 @@ func (d *desk) close() {
 	d.mu.Unlock()
 }
 
-// queueLimit is how many starts may wait: a minute's worth, within bounds that
-// keep memory small. Beyond it they are dropped, counted, and the run invalid.
-func queueLimit(rate float64) int {
+// queueLimit is how many starts may wait where the settings don't say: all of a
+// stage, so that a slow server is told by its answers, up to a bound that keeps
+// memory within 32 MB. Beyond it they are dropped, counted, and the run invalid.
+func queueLimit(rate float64, length time.Duration) int {
 	const least, most = 10_000, 2_000_000
-	return int(min(max(rate*60, least), most))
+	return int(min(max(rate*length.Seconds(), least), most))
 }
 
 // runOpen releases starts at their intended times to workers, whatever the
@@ -118,7 +119,7 @@ func (e *engine) runOpen(ctx context.Context, st *stage) error {
 	defer cancel()
 	d := &desk{limit: e.Load.QueueLimit, most: e.ownersN}
 	if d.limit == 0 {
-		d.limit = queueLimit(st.rate)
+		d.limit = queueLimit(st.rate, st.shape.Total())
 	}
 	work := func(number int, t ticket, has bool) {
 		v := e.newVU(number)

@@ -57,7 +57,8 @@ func (s Settings) preflight(l limits) (warnings []string, err error) {
 func (s Settings) memory() int64 {
 	waiting := s.Load.QueueLimit
 	if rate := s.highestRate(); waiting == 0 && rate > 0 {
-		waiting = queueLimit(rate)
+		l := s.Load
+		waiting = queueLimit(rate, (l.RampUp + s.WarmUp + l.Duration + l.RampDown).Duration())
 	}
 	return int64(s.owners())*connectionBytes + int64(s.Sessions)*sessionBytes + int64(waiting)*startBytes
 }

@@ -155,6 +155,8 @@ type ThresholdResult struct {
 	Expression string  `json:"expression"`
 	Value      float64 `json:"value"`
 	OK         bool    `json:"ok"`
+	// NoData tells that there was nothing to measure it by: Value is no figure.
+	NoData bool `json:"no_data,omitempty"`
 }
 
 // EngineUse is what the generator itself took while it measured. LatenessMS is

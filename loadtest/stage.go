@@ -187,7 +187,7 @@ func (e *engine) runStage(ctx context.Context, st *stage, rule []threshold.Thres
 	}
 	seg := e.segmentOf(st, seen)
 	seg.cut = ctx.Err() != nil
-	seg.thresholds, seg.missed = judge(rule, judgedOn{rate: seg.rate, dropped: seg.use.Dropped, iterations: seg.iterations, operations: seg.operations, seconds: seen.seconds(), mix: len(e.Mix) > 0})
+	seg.thresholds, seg.missed = judge(rule, judgedOn{rate: seg.rate, dropped: seg.use.Dropped, iterations: seg.iterations, operations: seg.operations, seconds: seen.seconds(), mix: len(e.Mix) > 0, random: e.Load.Arrivals == Poisson})
 	return seg, nil
 }
 
@@ -219,9 +219,11 @@ func (e *engine) segmentOf(st *stage, seen measured) *segment {
 		use: seg.use, open: st.rate > 0, timed: int64(seg.figures.lateness.Count()),
 		response: seg.iterations.ResponseMS.P50, seconds: seconds, cores: e.cores(),
 	}
-	if seg.doubts = own.limits(); len(seg.doubts) == 0 {
+	limits := own.limits()
+	if len(limits) == 0 {
 		seg.notes = own.notes()
 	}
-	seg.use.Limited = len(seg.doubts) > 0
+	seg.use.Limited = len(limits) > 0
+	seg.doubts = append(limits, own.drops()...)
 	return seg
 }

@@ -145,7 +145,7 @@ type Load struct {
 	// Arrivals is Even (the default) or Poisson.
 	Arrivals string `json:"arrivals,omitempty"`
 	// QueueLimit is how many starts may wait for a connection before further
-	// ones are dropped; 0 for a minute's worth.
+	// ones are dropped; 0 for all of a stage, up to two millions.
 	QueueLimit int `json:"queue_limit,omitempty"`
 
 	// Steps of a ladder: rates; of a connection ladder: numbers of

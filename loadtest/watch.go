@@ -202,7 +202,7 @@ func (w *watcher) second(st *stage, now time.Duration) {
 	}
 	p := Progress{
 		Stage: StageLoad, Phase: string(phase), Elapsed: now, Total: w.total, Step: st.step, Steps: w.e.Load.course().Steps(),
-		Rate: float64(s.Completed) / length, TargetRate: st.rate * st.shape.Height(inStage),
+		Rate: float64(s.Completed) / length, TargetRate: st.rate * st.shape.Height(max(inStage, 0)),
 		P50MS: s.P50, P95MS: s.P95, P99MS: s.P99,
 		Started: t.started, Completed: t.done, Failed: t.failed, Dropped: t.dropped, Errors: w.errors(&t), VUs: s.VUs,
 		Operations: w.operations(&t),
@@ -211,7 +211,7 @@ func (w *watcher) second(st *stage, now time.Duration) {
 		p.Steps = 0
 	}
 	w.e.Progress(p)
-	w.checkGone(&t, now)
+	w.checkGone(st, &t, now)
 	w.checkAbort(st, now)
 	w.checkHopeless(st, &t, now)
 	w.last, w.lastAt = t, now

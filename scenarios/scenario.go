@@ -283,7 +283,7 @@ type LoadModel struct {
 	RampUp, RampDown time.Duration
 	// Rate (per second; where capacity begins), Duration, Connections,
 	// Arrivals ("even" or "poisson"; empty for even) and QueueLimit (starts
-	// that may wait; 0 for a minute's worth) belong to open loads.
+	// that may wait; 0 for all, up to two millions) belong to open loads.
 	Rate        float64
 	Duration    time.Duration
 	Connections int

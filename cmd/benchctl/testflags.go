@@ -20,8 +20,10 @@ type testFlags struct {
 	// models under one name.
 	clientSecret, password, adminPassword string
 	duration                              time.Duration
-	capacity                              float64
-	steps, connectionSteps                numberList
+	// kind is the load model that the flags choose.
+	kind                   string
+	capacity               float64
+	steps, connectionSteps numberList
 
 	out      string
 	asJSON   bool
@@ -75,14 +77,14 @@ func (f *testFlags) registerLoad(fs *flag.FlagSet) {
 	fs.Float64Var(&f.capacity, "capacity", 0, "open model: search for the highest sustained rate, beginning at `RATE`")
 	fs.Var(&f.connectionSteps, "connection-ladder", "closed model: `NUMBERS` of connections to climb, as in 1,10,100")
 	fs.DurationVar(&f.duration, "duration", 30*time.Second, "measured `TIME`, of each step where there are several")
-	fs.DurationVar((*time.Duration)(&f.settings.WarmUp), "warmup", 0, "`TIME` of load before it, not measured")
+	fs.DurationVar((*time.Duration)(&f.settings.WarmUp), "warmup", 0, "`TIME` of load before it, not measured (default 0; of each step of -ladder and -capacity a tenth of -duration, 1s at least)")
 	fs.DurationVar((*time.Duration)(&l.RampUp), "ramp-up", 0, "-vus, -rate: `TIME` over which load rises")
 	fs.DurationVar((*time.Duration)(&l.RampDown), "ramp-down", 0, "-vus, -rate: `TIME` over which it falls")
 	fs.DurationVar((*time.Duration)(&l.Pacing), "pacing", 0, "-vus: least `TIME` from the start of an iteration to that of the next")
 	fs.DurationVar((*time.Duration)(&l.ThinkTime), "think-time", 0, "-vus: `TIME` of rest after each iteration, on average")
 	fs.IntVar(&l.Connections, "connections", 0, "open models: `NUMBER` of connections (default: as many as needed, up to 100)")
 	fs.StringVar(&l.Arrivals, "arrivals", "", "open models: how starts are spaced, `even or poisson` (default even)")
-	fs.IntVar(&l.QueueLimit, "queue-limit", 0, "open models: `NUMBER` of starts that may wait for a connection before others are dropped (default: a minute's worth)")
+	fs.IntVar(&l.QueueLimit, "queue-limit", 0, "open models: `NUMBER` of starts that may wait for a connection before others are dropped (default: all, up to two millions)")
 	fs.DurationVar((*time.Duration)(&l.CoolDown), "cool-down", 0, "`TIME` of rest between steps")
 	fs.BoolVar(&l.KeepGoing, "keep-going", false, "-ladder: climb on after a step that was not sustained")
 	fs.Float64Var(&l.MaxRate, "max-rate", 0, "-capacity: highest `RATE` to try (default: no bound)")
@@ -162,7 +164,10 @@ func (f *testFlags) checkMode(fs *flag.FlagSet) error {
 		if f.settings.Flow == "" && len(f.settings.Mix) == 0 {
 			return usagef("-flow is missing: which flow is to be run? For example -flow userinfo, or -mix login=1,userinfo=4")
 		}
-		wrong = wrongLoadFlags(given)
+		wrong = f.wrongLoadFlags(given)
+		if given["abort-after"] && !given["abort-on"] {
+			wrong = append(wrong, "-abort-after is for -abort-on")
+		}
 	}
 	if len(wrong) > 0 {
 		return usagef("%s", strings.Join(wrong, "\n"))
@@ -170,14 +175,15 @@ func (f *testFlags) checkMode(fs *flag.FlagSet) error {
 	return nil
 }
 
-// wrongLoadFlags tells which of the flags given don't go with the load model
-// that they choose.
-func wrongLoadFlags(given map[string]bool) []string {
+// wrongLoadFlags takes down which load model the flags given choose, and tells
+// which of them don't go with it.
+func (f *testFlags) wrongLoadFlags(given map[string]bool) []string {
 	var chosen, with []string
+	kind := ""
 	owners := map[string][]string{}
 	for _, l := range loadFlags {
 		if given[l.name] {
-			chosen, with = append(chosen, "-"+l.name), l.with
+			chosen, with, kind = append(chosen, "-"+l.name), l.with, l.kind
 		}
 		for _, name := range l.with {
 			owners[name] = append(owners[name], "-"+l.name)
@@ -185,6 +191,12 @@ func wrongLoadFlags(given map[string]bool) []string {
 	}
 	if len(chosen) != 1 {
 		return []string{whichLoad + ", one of them"}
+	}
+	f.kind = kind
+	if !given["warmup"] && (kind == loadtest.Ladder || kind == loadtest.Capacity) {
+		// The answers to what starts in a step's first moments come later, so
+		// that a cold step would look as if less had been served.
+		f.settings.WarmUp = loadtest.Seconds(max(f.duration/10, time.Second))
 	}
 	var wrong []string
 	for name, of := range owners {
@@ -214,7 +226,7 @@ func (f *testFlags) test(a *app) (loadtest.Settings, error) {
 		}
 	}
 	s.Identities.DatasetSeed = s.Seed
-	s.Load.Kind = f.kind()
+	s.Load.Kind = f.kind
 	switch s.Load.Kind {
 	case loadtest.Ladder:
 		s.Load.Steps = f.steps
@@ -238,21 +250,6 @@ func (f *testFlags) test(a *app) (loadtest.Settings, error) {
 		return none, asUsage(err)
 	}
 	return s, nil
-}
-
-// kind is the load model that the flags choose.
-func (f *testFlags) kind() string {
-	switch {
-	case len(f.steps) > 0:
-		return loadtest.Ladder
-	case len(f.connectionSteps) > 0:
-		return loadtest.Connections
-	case f.capacity != 0:
-		return loadtest.Capacity
-	case f.settings.Load.Rate != 0:
-		return loadtest.ConstRate
-	}
-	return loadtest.Closed
 }
 
 // numberList is a flag that takes numbers, comma-separated.

@@ -147,7 +147,7 @@ func (t *tally) progress(p loadtest.Progress, at time.Time) change {
 	if t.began.IsZero() {
 		t.began = at.Add(-p.Elapsed)
 	}
-	c.iterations = t.advance(iterations{p.Started, p.Completed, p.Failed, t.run.dropped})
+	c.iterations = t.advance(iterations{p.Started, p.Completed, p.Failed, max(t.run.dropped, p.Dropped)})
 	for name, op := range p.Operations {
 		o := t.operation(name)
 		o.last = op.Last
@@ -170,7 +170,8 @@ func (t *tally) end(r *loadtest.Result) change {
 	}
 	t.verdicts[r.Verdict]++
 	seen := t.run
-	seen.dropped = r.Engine.Dropped
+	// Those of warm-ups are in the snapshots alone.
+	seen.dropped = max(seen.dropped, r.Engine.Dropped)
 	if r.Whole != nil {
 		if i := r.Whole.Iterations; i != nil {
 			seen.completed, seen.failed = i.Requests, i.Failures

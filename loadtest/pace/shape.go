@@ -52,7 +52,7 @@ func (s Shape) PhaseAt(t time.Duration) Phase {
 
 // Height is the share (0–1) of the full load at the moment t.
 func (s Shape) Height(t time.Duration) float64 {
-	switch s.PhaseAt(t) {
+	switch s.PhaseAt(max(t, 0)) {
 	case RampUp:
 		return float64(max(t, 0)) / float64(s.RampUp)
 	case WarmUp, Steady:

@@ -162,6 +162,9 @@ func thresholdLines(r *loadtest.Result, s style) []string {
 
 // ThresholdValue writes what was measured in the unit of the objective.
 func ThresholdValue(r loadtest.ThresholdResult) string {
+	if r.NoData {
+		return "nothing to measure it by"
+	}
 	t, err := threshold.Parse(r.Expression)
 	if err != nil {
 		// Written by a version that knows more objectives than this one.
