@@ -53,6 +53,7 @@ func mustRun(t *testing.T, s Settings, o Options) *Result {
 }
 
 func TestFlowsAgainstServer(t *testing.T) {
+	asAdmin := func(s *Settings) { s.AdminUser, s.AdminPassword = "admin", secret.New("admin") }
 	for _, tt := range []struct {
 		flow       string
 		change     func(*Settings)
@@ -80,6 +81,8 @@ func TestFlowsAgainstServer(t *testing.T) {
 			s.Load = Load{Kind: ConstRate, Rate: 100, Duration: Seconds(500 * time.Millisecond), Connections: 4}
 		}, operations: []string{"discovery"}},
 		{flow: "logout", operations: []string{"password", "logout"}},
+		{flow: "admin-users", change: asAdmin, operations: []string{"create-user", "read-user", "list-users", "delete-user"}},
+		{flow: "admin-clients", change: asAdmin, operations: []string{"create-client", "read-client", "list-clients", "delete-client"}},
 		{flow: "userinfo", change: func(s *Settings) {
 			s.Load = Load{Kind: ConstRate, Rate: 100, Duration: Seconds(500 * time.Millisecond), Connections: 4}
 		}, operations: []string{"userinfo"}},

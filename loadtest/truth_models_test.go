@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchctl/benchctl/inventory/secret"
 	"github.com/benchctl/benchctl/loadtest/dataset"
 	"github.com/benchctl/benchctl/loadtest/idp"
 	"github.com/benchctl/benchctl/loadtest/oidc"
@@ -170,9 +171,6 @@ func TestEveryFlowUnderEveryModel(t *testing.T) {
 		{Kind: Connections, Steps: []float64{1, 3}, Requests: 20},
 	}
 	for _, flow := range oidc.Flows() {
-		if flow == oidc.AdminUsers || flow == oidc.AdminClients {
-			continue // the identity server has no administration
-		}
 		t.Run(flow, func(t *testing.T) {
 			for _, l := range models {
 				for _, httpClient := range []string{RawClient, StandardClient} {
@@ -189,6 +187,7 @@ func TestEveryFlowUnderEveryModel(t *testing.T) {
 					inBubble(t, slow, func(t *testing.T, o Options, _ *pipes) {
 						s := testSettings(bubbleURL, flow)
 						s.Load, s.HTTPClient, s.Audience, s.Alias = l, httpClient, "app_000001", "oidc"
+						s.AdminUser, s.AdminPassword = "admin", secret.New("admin")
 						r := run(t, s, o)
 						if r.Verdict != Passed || r.Iterations.Requests == 0 || r.Whole.Iterations.Failures != 0 {
 							t.Errorf("%s, %s: %s %v, %d iterations, %v", l.Kind, httpClient, r.Verdict, r.Reasons, r.Iterations.Requests, r.Samples)

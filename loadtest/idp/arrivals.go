@@ -42,5 +42,8 @@ func newCounters() counters {
 	for _, e := range endpoints {
 		c[e] = new(atomic.Int64)
 	}
+	for _, e := range administered {
+		c[e.all], c[e.one] = new(atomic.Int64), new(atomic.Int64)
+	}
 	return c
 }

@@ -44,6 +44,22 @@ func (b *bounded[K, V]) put(key K, value V) {
 		b.pushFront(e)
 		return
 	}
+	b.insert(key, value)
+}
+
+// add stores value under key unless there is one already.
+func (b *bounded[K, V]) add(key K, value V) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.items[key]; ok {
+		return false
+	}
+	b.insert(key, value)
+	return true
+}
+
+// insert stores a new key; the lock is held.
+func (b *bounded[K, V]) insert(key K, value V) {
 	var e *entry[K, V]
 	if len(b.items) >= b.limit {
 		e = b.ring.prev
@@ -83,6 +99,19 @@ func (b *bounded[K, V]) take(key K) (V, bool) {
 	e.unlink()
 	delete(b.items, key)
 	return e.value, true
+}
+
+// filter gives the values that keep wants, which doesn't count as a use.
+func (b *bounded[K, V]) filter(keep func(K, V) bool) []V {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []V
+	for key, e := range b.items {
+		if keep(key, e.value) {
+			out = append(out, e.value)
+		}
+	}
+	return out
 }
 
 // size is the number of entries.

@@ -119,16 +119,8 @@ func (s *site) do(method, target string, form url.Values, header http.Header, j 
 	for name, value := range j {
 		r.AddCookie(&http.Cookie{Name: name, Value: strings.Trim(value, `"`), Quoted: strings.HasPrefix(value, `"`)})
 	}
-	w, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer w.Body.Close()
-	text, err := io.ReadAll(w.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for _, line := range w.Header.Values("Set-Cookie") {
+	w := s.send(r)
+	for _, line := range w.header.Values("Set-Cookie") {
 		first, attributes, _ := strings.Cut(line, ";")
 		name, value, _ := strings.Cut(first, "=")
 		if j == nil {
@@ -137,6 +129,20 @@ func (s *site) do(method, target string, form url.Values, header http.Header, j 
 		if j[name] = value; strings.Contains(attributes, "Max-Age=0") {
 			delete(j, name)
 		}
+	}
+	return w
+}
+
+func (s *site) send(r *http.Request) answer {
+	s.t.Helper()
+	w, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer w.Body.Close()
+	text, err := io.ReadAll(w.Body)
+	if err != nil {
+		s.t.Fatal(err)
 	}
 	return answer{w.StatusCode, w.Header, string(text)}
 }

@@ -5,7 +5,9 @@
 // form, {"active":false} for a token that is none of the caller's, 400
 // cookie_not_found for a jar that lost its cookies), and tokens whose
 // signatures verify against its JWKS. Every realm name exists; who lives there
-// is asked of Accounts.
+// is asked of Accounts. An administrator makes, reads, lists and removes users
+// and clients below /admin/realms/{realm}; what is made there is known there
+// alone, it cannot log in, and documents have at most 4 KiB.
 //
 // It is there to calibrate a load engine, to show one without containers, and
 // for tests; its answers can be made slow, failing or stalled on purpose

@@ -30,6 +30,12 @@ func TestBounded(t *testing.T) {
 	if _, ok := b.take("a"); ok || b.size() != 2 {
 		t.Errorf("what was taken is gone: %v, size %d", ok, b.size())
 	}
+	if b.add("b", 11) || !b.add("e", 4) || b.size() != 3 {
+		t.Errorf("add keeps what is there: size %d", b.size())
+	}
+	if got := b.filter(func(_ string, v int) bool { return v == 10 || v == 4 }); len(got) != 2 {
+		t.Errorf("filter: %v", got)
+	}
 	for i := range 100 {
 		b.put(fmt.Sprint(i), i)
 	}
@@ -46,7 +52,7 @@ func TestBounded(t *testing.T) {
 func FuzzParseRoute(f *testing.F) {
 	for _, seed := range []string{
 		"/realms/r/protocol/openid-connect/token", "/auth/realms/a%20b", "/realms//x", "/realms/../x", "/realms/x;y",
-		"/auth/realms/r/broker/oidc/token", "/realms/%zz", "", "/", "/realms/%2F/protocol/openid-connect/auth",
+		"/auth/realms/r/broker/oidc/token", "/admin/realms/r/users", "/auth/admin/realms/a%20b/clients/1", "/realms/%zz", "", "/", "/realms/%2F/protocol/openid-connect/auth",
 	} {
 		f.Add(seed)
 	}
@@ -61,6 +67,9 @@ func FuzzParseRoute(f *testing.F) {
 		}
 		if plain, err := url.PathUnescape(r.escaped); err != nil || plain != r.realm {
 			t.Errorf("%q: realm %q is %q, %v", path, r.realm, plain, err)
+		}
+		if one := r.endpoint == epUser || r.endpoint == epClient; one != (r.id != "") || one && !strings.HasSuffix(path, "/"+r.id) {
+			t.Errorf("%q: %+v", path, r)
 		}
 		if (r.endpoint == epBroker) != (r.alias != "") {
 			t.Errorf("%q: %+v", path, r)

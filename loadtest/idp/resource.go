@@ -139,20 +139,16 @@ func (s *Server) browserLogout(q *request) error {
 	return nil
 }
 
-type brokerError struct {
-	Message string `json:"errorMessage"`
-}
-
 // brokerToken gives the token that an identity provider issued for the user;
 // every alias is linked. Its signature is that other provider's affair.
 func (s *Server) brokerToken(q *request) error {
 	text, ok := q.bearer()
 	if !ok {
-		return q.json(http.StatusBadRequest, brokerError{"Invalid token."})
+		return q.json(http.StatusBadRequest, messageError{"Invalid token."})
 	}
 	c, u, err := s.accessToken(q, text)
 	if err != nil || u == nil {
-		return q.json(http.StatusBadRequest, brokerError{"Invalid token."})
+		return q.json(http.StatusBadRequest, messageError{"Invalid token."})
 	}
 	stored, err := s.keys.signOwn(&claims{
 		Iat: u.created.Unix(), Exp: u.created.Add(s.o.AccessTokenLifespan).Unix(), Jti: u.id,

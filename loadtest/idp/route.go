@@ -19,6 +19,10 @@ const (
 	epCerts        endpoint = "jwks"
 	epLogout       endpoint = "logout"
 	epBroker       endpoint = "broker-token"
+	epUsers        endpoint = "admin-users"
+	epUser         endpoint = "admin-user"
+	epClients      endpoint = "admin-clients"
+	epClient       endpoint = "admin-client"
 	epUnknown      endpoint = "unknown"
 	epMalformed    endpoint = "malformed"
 )
@@ -36,21 +40,38 @@ var endpoints = map[string]endpoint{
 	"protocol/openid-connect/logout":           epLogout,
 }
 
+// administered are the endpoints of all things and of one by their path below
+// /admin/realms/{realm}.
+var administered = map[string]struct{ all, one endpoint }{
+	userKind.path:   {epUsers, epUser},
+	clientKind.path: {epClients, epClient},
+}
+
+// What stands before a realm's name in a path.
+const (
+	areaRealms = "/realms/"
+	areaAdmin  = "/admin/realms/"
+)
+
 // route is a path taken apart.
 type route struct {
 	endpoint endpoint
 	// prefix is "" or "/auth".
 	prefix string
+	// area is areaRealms or areaAdmin.
+	area string
 	// realm is the name, unescaped; escaped is the text as it stood.
 	realm, escaped string
 	// alias is the identity provider of a broker path.
 	alias string
+	// id is the user or client of an admin path.
+	id string
 	// fault and why say what is wrong with a malformed path.
 	fault, why string
 }
 
-// base is the path of the realm.
-func (r route) base() string { return r.prefix + "/realms/" + r.escaped }
+// base is the path of the realm, in the area that the route is of.
+func (r route) base() string { return r.prefix + r.area + r.escaped }
 
 // parseRoute takes an escaped URL path apart. Keycloak answers 400 to empty
 // and dot segments since 26.5 and to semicolons since 26.6; so does this one,
@@ -69,13 +90,15 @@ func parseRoute(path string) route {
 		}
 	}
 	var r route
-	rest, ok := strings.CutPrefix(path, "/auth/")
-	if ok {
-		r.prefix = "/auth"
-	} else if rest, ok = strings.CutPrefix(path, "/"); !ok {
-		return route{endpoint: epUnknown}
+	rest := path
+	if strings.HasPrefix(path, "/auth/") {
+		r.prefix, rest = "/auth", strings.TrimPrefix(path, "/auth")
 	}
-	rest, ok = strings.CutPrefix(rest, "realms/")
+	r.area = areaRealms
+	if strings.HasPrefix(rest, areaAdmin) {
+		r.area = areaAdmin
+	}
+	rest, ok := strings.CutPrefix(rest, r.area)
 	if !ok {
 		return route{endpoint: epUnknown}
 	}
@@ -85,6 +108,10 @@ func parseRoute(path string) route {
 		return denormal
 	}
 	r.realm = realm
+	if r.area == areaAdmin {
+		r.endpoint, r.id = parseAdmin(rest)
+		return r
+	}
 	if r.endpoint, ok = endpoints[rest]; ok {
 		return r
 	}
@@ -98,4 +125,17 @@ func parseRoute(path string) route {
 	}
 	r.endpoint = epUnknown
 	return r
+}
+
+// parseAdmin takes apart what follows /admin/realms/{realm}/.
+func parseAdmin(rest string) (e endpoint, id string) {
+	path, id, _ := strings.Cut(rest, "/")
+	ends, ok := administered[path]
+	switch {
+	case !ok || strings.Contains(id, "/"):
+		return epUnknown, ""
+	case id == "":
+		return ends.all, ""
+	}
+	return ends.one, id
 }

@@ -1,6 +1,7 @@
 package idp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -37,8 +38,12 @@ type Options struct {
 	// HashIterations of PBKDF2 with SHA-512 are spent on each password that is
 	// checked, so that a login costs what it costs elsewhere; 0 for none.
 	HashIterations int
+	// AdminUser and AdminPassword are the administrator's in the realm master;
+	// empty for admin and admin.
+	AdminUser, AdminPassword string
 	// MaxSessions bounds the sessions that are remembered, and separately the
-	// logins begun, the codes and the verified tokens; 0 for 65,536.
+	// logins begun, the codes, the verified tokens and what administrators
+	// made; 0 for 65,536.
 	MaxSessions int
 	// RecordArrivals is how many of the last arrivals are remembered.
 	RecordArrivals int
@@ -68,6 +73,7 @@ type Server struct {
 	logins   *bounded[string, *login]
 	codes    *bounded[string, *code]
 	verified *bounded[[32]byte, *claims]
+	things   *bounded[thingKey, *thing]
 }
 
 type handler func(*Server, *request) error
@@ -100,6 +106,8 @@ func New(o Options) (*Server, error) {
 	if o.MaxSessions <= 0 {
 		o.MaxSessions = 65_536
 	}
+	o.AdminUser = cmp.Or(o.AdminUser, "admin")
+	o.AdminPassword = cmp.Or(o.AdminPassword, "admin")
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -113,6 +121,7 @@ func New(o Options) (*Server, error) {
 		logins:   newBounded[string, *login](o.MaxSessions),
 		codes:    newBounded[string, *code](o.MaxSessions),
 		verified: newBounded[[32]byte, *claims](o.MaxSessions),
+		things:   newBounded[thingKey, *thing](o.MaxSessions),
 	}, nil
 }
 
@@ -128,6 +137,10 @@ var handlers = map[endpoint]map[string]handler{
 	epCerts:        {http.MethodGet: (*Server).certs},
 	epLogout:       {http.MethodGet: (*Server).logout, http.MethodPost: (*Server).logout},
 	epBroker:       {http.MethodGet: (*Server).brokerToken},
+	epUsers:        {http.MethodGet: userKind.list, http.MethodPost: userKind.create},
+	epUser:         {http.MethodGet: userKind.read, http.MethodDelete: userKind.remove},
+	epClients:      {http.MethodGet: clientKind.list, http.MethodPost: clientKind.create},
+	epClient:       {http.MethodGet: clientKind.read, http.MethodDelete: clientKind.remove},
 }
 
 // unshaped endpoints are answered at once whatever the Shape.
@@ -151,7 +164,8 @@ func (q *request) origin() string {
 }
 
 // issuer binds tokens to the address they were asked under, as Keycloak does
-// without a host name of its own.
+// without a host name of its own. On an admin path it is the realm's address
+// there.
 func (q *request) issuer() string { return q.origin() + q.route.base() }
 
 // maxBody is far above any form that a client sends.
@@ -198,8 +212,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) Arrivals() []time.Duration { return s.arrivals.list() }
 
 // Counts are the requests so far by endpoint: auth, authenticate, token,
-// userinfo, introspect, jwks, logout, broker-token, discovery, realm, unknown,
-// malformed.
+// userinfo, introspect, jwks, logout, broker-token, discovery, realm,
+// admin-users, admin-user, admin-clients, admin-client, unknown, malformed.
 func (s *Server) Counts() map[string]int64 {
 	out := make(map[string]int64, len(s.counts))
 	for e, n := range s.counts {
@@ -245,6 +259,15 @@ func (q *request) json(status int, v any) error {
 	}
 	q.raw(status, "application/json", body)
 	return nil
+}
+
+// empty answers without a body.
+func (q *request) empty(status int) {
+	h := q.w.Header()
+	for name, value := range security {
+		h[name] = value
+	}
+	q.w.WriteHeader(status)
 }
 
 func (q *request) raw(status int, contentType string, body []byte) {

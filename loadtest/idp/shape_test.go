@@ -223,7 +223,7 @@ func TestArrivalsAndCounts(t *testing.T) {
 	if got := s.idp.Arrivals(); !slices.Equal(got, []time.Duration{3 * time.Second, 4 * time.Second, 5 * time.Second}) {
 		t.Errorf("the last three arrivals: %v", got)
 	}
-	if c := s.idp.Counts(); c["jwks"] != 5 || c["discovery"] != 1 || c["token"] != 0 || len(c) != 12 {
+	if c := s.idp.Counts(); c["jwks"] != 5 || c["discovery"] != 1 || c["token"] != 0 || len(c) != 16 {
 		t.Errorf("counts: %v", c)
 	}
 }

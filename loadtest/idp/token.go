@@ -70,6 +70,9 @@ func (q *request) parse() bool {
 
 // client authenticates the caller; if it can't, the answer is given.
 func (s *Server) client(q *request) (id string, ok bool) {
+	if q.route.realm == adminRealm && q.r.PostForm.Get("client_id") == adminClient {
+		return adminClient, true // public: it has no secret
+	}
 	id, fault := s.caller(q)
 	if fault != "" {
 		q.fail(http.StatusUnauthorized, fault, "Invalid client or Invalid client credentials")
@@ -253,6 +256,10 @@ func (s *Server) refreshClaims(q *request, text, client string) (c *claims, u *s
 
 // clientGrant gives a service account's token, without a refresh token.
 func (s *Server) clientGrant(q *request, client string) error {
+	if q.route.realm == adminRealm && client == adminClient {
+		q.fail(http.StatusUnauthorized, "unauthorized_client", "Public client not allowed to retrieve service account")
+		return nil
+	}
 	jti, err := s.uuid()
 	if err != nil {
 		return err

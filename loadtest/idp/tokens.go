@@ -212,8 +212,12 @@ func (s *Server) accessClaims(q *request, u *session, client, scope string) (*cl
 	if err != nil {
 		return nil, err
 	}
+	lifespan := s.o.AccessTokenLifespan
+	if client == adminClient && u.realm == adminRealm {
+		lifespan = adminLifespan
+	}
 	c := &claims{
-		Iat: q.now.Unix(), Exp: q.now.Add(s.o.AccessTokenLifespan).Unix(), AuthTime: u.created.Unix(),
+		Iat: q.now.Unix(), Exp: q.now.Add(lifespan).Unix(), AuthTime: u.created.Unix(),
 		Jti: jti, Iss: q.issuer(), Aud: client, Sub: subject(u.realm, u.user),
 		Typ: typBearer, Azp: client, Sid: u.id, Acr: "1", Scope: scope,
 	}
