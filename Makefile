@@ -70,8 +70,11 @@ staticcheck: bin/staticcheck
 unit:
 	go test ./...
 
+# Known truth in virtual time is a matter of arithmetic, which the race detector
+# makes five times slower: it is run without.
 race:
 	CGO_ENABLED=1 go test -race ./...
+	go test ./loadtest
 
 # One lab, one package after the other: a target holds one lab.
 lab-tests: build $(LABHOST)
