@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,16 +27,15 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// scriptExits runs a command and wants one exit code: exits 2 benchctl plan.
+// scriptExits runs a command and wants one exit code, or one of several: exits 2
+// benchctl plan. A test under load is invalid (5) where the machine is too busy.
 // Its output is kept in the files "stdout" and "stderr" of the script's folder.
 func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND [ARGS...]")
 	}
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
 	got := 0
-	err = ts.Exec(args[1], args[2:]...)
+	err := ts.Exec(args[1], args[2:]...)
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		got = exit.ExitCode()
 	} else {
@@ -43,8 +43,8 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(os.WriteFile(ts.MkAbs("stdout.txt"), []byte(ts.ReadFile("stdout")), 0o644))
 	ts.Check(os.WriteFile(ts.MkAbs("stderr.txt"), []byte(ts.ReadFile("stderr")), 0o644))
-	if got != want {
-		ts.Fatalf("%s exited with %d, want %d", strings.Join(args[1:], " "), got, want)
+	if !slices.Contains(strings.Split(args[0], ","), strconv.Itoa(got)) {
+		ts.Fatalf("%s exited with %d, want %s", strings.Join(args[1:], " "), got, args[0])
 	}
 }
 
