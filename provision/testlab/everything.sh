@@ -34,7 +34,7 @@ trap finish EXIT
 trap 'failed+=(interrupted); exit 1' INT TERM
 
 bin/labhost down # what a killed run may have left, or the lab of `make lab`
-part "lab host" 12 bin/labhost up
+part "lab host" 10 bin/labhost up
 part "static checks" 5 make -s fmt vet staticcheck
-part "unit tests with the race detector" 10 make -s race
-part "the real lab" 32 make -s lab-tests
+part "unit tests with the race detector" 9 make -s race
+part "the real lab" 35 make -s lab-tests
